@@ -254,7 +254,7 @@ Seconds decode(const Clip& clip, const Common& common, const Backend* backend, c
     const bool more = decoder.pull(gop);
     seconds += clock.seconds();
     require(more == (i < clip.gops.size()) && (!more || gop.frames() == clip.gops[i].frames()), ErrorKind::kMismatch,
-            "the decoder delivered another number of frames than the encoder was given");
+            "the decoder delivered another number of frames than the encoder received");
     if (!more) break;
     if (error) error->add(clip.gops[i], gop, *pool);
   }
@@ -385,7 +385,7 @@ void print_json(const Result& r) {
 int run(const Options& options, const Common& common, const Command& app, bool on_gpu) {
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
-          "--format describes an input file, and the clip is synthesised");
+          "--format describes an input file, but there is none: the clip is synthesised");
   ThreadPool pool(common.threads);
   const Clip clip =
       options.input.empty() ? synthesise(options, common, app, params, pool) : load(options, common, app, params);
@@ -443,7 +443,7 @@ Action define_bench(Command& app, Common& common) {
       .type_name("N")
       .show_default()
       .group("Measurement");
-  app.add_option("--repeat", options->repeat, "Run so many times and say the median")
+  app.add_option("--repeat", options->repeat, "Run N times and print the median")
       .range(1, 1000)
       .type_name("N")
       .show_default()
@@ -459,7 +459,7 @@ Action define_bench(Command& app, Common& common) {
   gpu.add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file").type_name("FILE");
   gpu.add_flag("--codec-only", options->codec_only, "Leave out the transforms and the sequential program beside them");
   gpu.add_option("--in-flight", options->in_flight,
-                 "GOPs on the GPU at once [1,2,3; dense profile: 1,8,16,32]; what the stages take is told by 1")
+                 "GOPs in flight on the GPU [1,2,3; dense profile: 1,8,16,32]; 1 gives the times of the stages")
       .range(1, 64)
       .delimiter(',')
       .type_name("N,...");
@@ -471,9 +471,9 @@ Action define_bench(Command& app, Common& common) {
   add_progress_option(app, common);
   add_log_options(app, common);
   static constexpr Subcommand kStudies[] = {
-      {"dwt2d", "2D 9/7 transform on cores in the ways of the papers, and the codec's own", define_bench_dwt2d},
+      {"dwt2d", "2D 9/7 transform on CPU cores: the methods of the papers, and the codec's own", define_bench_dwt2d},
       {"dct2d", "DCT of a whole picture by definition and by FFT", define_bench_dct2d},
-      {"papers", "The papers' figures beside what this machine does in their way and in ours", define_bench_papers},
+      {"papers", "The papers' figures beside those of their methods and ours on this machine", define_bench_papers},
   };
   std::vector<std::pair<Command, Action>> studies;
   for (const Subcommand& s : kStudies) {

@@ -101,7 +101,7 @@ void run_gnuplot(const std::string& text) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> gnuplot(popen("gnuplot", "w"), pclose);
   require(gnuplot != nullptr, ErrorKind::kUnsupported, "plots need gnuplot, which cannot be started");
   require(std::fwrite(text.data(), 1, text.size(), gnuplot.get()) == text.size() && std::fflush(gnuplot.get()) == 0,
-          ErrorKind::kIo, "gnuplot went away");
+          ErrorKind::kIo, "gnuplot ended early");
 }
 
 void plot(const std::string& path, const std::vector<Row>& rows) {
@@ -193,10 +193,10 @@ void print_blocks(const std::vector<BlockStudy>& studies, bool csv) {
 int run(const Dwt2dOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
   require(device.gpu >= 0 || (!o.blocks && !o.gpu_only && o.blocks_plot.empty()), ErrorKind::kUnsupported,
-          "--blocks, --blocks-plot and --gpu-only are about a GPU, and none is used here");
+          "--blocks, --blocks-plot and --gpu-only need a GPU, and none is used");
   CcsdsImage image;
   if (!o.image.empty()) image = read_ccsds_image(o.image, {}, common);
-  require(image.bits <= 16, ErrorKind::kUnsupported, "pictures of at most 16 bits are possible here");
+  require(image.bits <= 16, ErrorKind::kUnsupported, "pictures may have at most 16 bits");
   const int most = ThreadPool(common.threads).threads();
   std::vector<int> counts;
   for (int n = 1; n < most && !o.gpu_only; n *= 2) counts.push_back(n);
@@ -287,10 +287,11 @@ Action define_bench_dwt2d(Command& app, Common& common) {
   app.add_option("--image", o->image, "Picture to repeat over every size [waves]");
   app.add_option("--sizes", o->sizes, "Sizes to measure").delimiter(',').type_name("WxH").show_default();
   app.add_option("--levels", o->levels, "Levels of decomposition").range(1, 10).show_default();
-  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
+  app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   app.add_flag("--csv", o->csv, "Print comma-separated values");
   app.add_option("--plot", o->plot, "Also draw times over threads into this PNG (needs gnuplot)");
-  app.add_flag("--gpu-only", o->gpu_only, "On cores only one thread of convolution, to which the GPU is compared");
+  app.add_flag("--gpu-only", o->gpu_only,
+               "On the CPU measure only convolution with one thread, the baseline of the GPU");
   app.add_flag("--blocks", o->blocks, "On a GPU: also CUDA-Sep with every pair of row and column block sizes");
   app.add_option("--blocks-plot", o->blocks_plot, "Draw these times as heat maps into this PNG (needs gnuplot)");
   add_device_option(app, o->device);

@@ -292,8 +292,8 @@ Action define_bench_dct2d(Command& app, Common& common) {
   auto o = std::make_shared<DctOptions>();
   app.add_option("--sizes", o->sizes, "Sides of square pictures").delimiter(',').range(16, 8192).show_default();
   app.add_option("--direct-most", o->direct_most, "Largest side that the definition is computed for").show_default();
-  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
-  app.add_option("--keep", o->keep, "Part of the coefficients that is kept").range(0.0, 1.0).show_default();
+  app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
+  app.add_option("--keep", o->keep, "Share of the coefficients to keep").range(0.0, 1.0).show_default();
   app.add_option("-q,--qp", o->qp, "Quantiser").range(0, 51).show_default();
   add_device_option(app, o->device);
   add_work_options(app, common);
@@ -307,7 +307,7 @@ Action define_bench_papers(Command& app, Common& common) {
   app.add_option("--dct-side", o->dct_side, "Side of the picture for the DCT").range(16, 2048).show_default();
   add_device_option(app, o->device);
   app.add_option("--vstc-side", o->vstc_side, "Side of the picture for VSTC").range(16, 2048).show_default();
-  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
+  app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   add_work_options(app, common);
   add_log_options(app, common);
   return [o, &common] { return run_papers(*o, common); };

@@ -358,7 +358,7 @@ Action define_ccsds_bench(Command& app, Common& common) {
   auto o = std::make_shared<BenchOptions>();
   app.add_option("IN", o->input, "Picture; default: a synthetic one");
   app.add_option("--side", o->size, "Side of the synthetic picture").range(64, 32768).show_default();
-  app.add_option("--repeat", o->repeat, "Best of so many runs").range(1, 1000).show_default();
+  app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   app.add_option("--segment-size", o->segment_size, "Blocks per segment").range(16, 1 << 20).show_default();
   app.add_flag("--transform", o->transform, "Also time the float transform alone, 512^2 to 8192^2");
   add_device_option(app, o->device);

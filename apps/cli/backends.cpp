@@ -59,15 +59,16 @@ void stay_near(const std::string& device) {
     if (core < CPU_SETSIZE && CPU_ISSET(core, &allowed)) CPU_SET(core, &near);
   if (CPU_COUNT(&near) == 0) return;
   if (sched_setaffinity(0, sizeof near, &near) == 0)
-    log::debug("{}: its threads keep to {} of {} cores", device, CPU_COUNT(&near), CPU_COUNT(&allowed));
+    log::debug("{}: its threads run on {} of {} cores, which are near it", device, CPU_COUNT(&near),
+               CPU_COUNT(&allowed));
 }
 
 void add_device_option(Command& app, std::string& device, bool several) {
   app.add_option("--device", device,
-                 several ? "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N, several GPUs "
-                           "gpu:N,M or gpu:all. Never changes what a transform gives"
-                         : "Where to code: auto = a GPU if there is one and it can, cpu, gpu, gpu:N. Never changes "
-                           "what a transform gives")
+                 several ? "Device: auto = a GPU if there is one that supports the job, cpu, gpu, gpu:N, or several "
+                           "GPUs: gpu:N,M or gpu:all. A transform gives the same bytes on all"
+                         : "Device: auto = a GPU if there is one that supports the job, cpu, gpu, gpu:N. A transform "
+                           "gives the same bytes on all")
       .check([several](const std::string& s) {
         if (s == "auto" || s == "cpu" || s == "gpu") return std::string();
         const std::optional<std::vector<int>> numbers = numbers_of(s);

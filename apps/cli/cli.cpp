@@ -102,7 +102,7 @@ Action define_subcommands(Command& app, Common& common, std::span<const Subcomma
 void add_log_options(Command& app, Common& common) {
   auto verbose = app.add_flag("-v,--verbose", common.verbose, "Say more");
   auto quiet = app.add_flag("--quiet", common.quiet, "Errors only");
-  auto level = app.add_option("--log-level", common.log_level, "What to say on standard error")
+  auto level = app.add_option("--log-level", common.log_level, "Messages on standard error")
                    .one_of({"trace", "debug", "info", "warn", "error", "off"})
                    .show_default();
   verbose.excludes(quiet).excludes(level).group(kCommonGroup);
@@ -124,7 +124,7 @@ void add_work_options(Command& app, Common& common) {
 
 void add_progress_option(Command& app, Common& common) {
   app.add_option("--progress", common.progress,
-                 "Progress on standard error: auto = on a terminal, always, never, json = one object a line")
+                 "Progress on standard error: auto = only on a terminal, always, never, json = one object a line")
       .one_of({"auto", "always", "never", "json"})
       .show_default()
       .group(kCommonGroup);
@@ -135,14 +135,14 @@ void add_limit_options(Command& app, Common& common, bool with_memory) {
     app.add_option(name, value, help)
         .type_name("N")
         .show_default()
-        .group("Limits of what an input may cost; k, M and G are understood");
+        .group("Limits of what an input may cost; suffixes k, M and G");
   };
-  if (with_memory) add("--max-memory", common.max_memory, "Bytes of memory that decoding may need");
-  add("--max-samples", common.max_samples, "Samples of a group of frames, a picture or a frame");
-  add("--max-frames", common.max_frames, "Frames, or slices of a volume");
-  add("--max-files", common.max_files, "Files that a header may name");
-  add("--max-unpacked", common.max_unpacked, "Bytes that compressed data of a volume's file may become");
-  add("--max-work", common.max_work, "Samples that a byte of input may stand for, beyond the first 16M");
+  if (with_memory) add("--max-memory", common.max_memory, "Most bytes of memory for decoding");
+  add("--max-samples", common.max_samples, "Most samples of a GOP, a picture or a frame");
+  add("--max-frames", common.max_frames, "Most frames, or slices of a volume");
+  add("--max-files", common.max_files, "Most files that a header may name");
+  add("--max-unpacked", common.max_unpacked, "Most bytes that compressed data of a volume's file may unpack to");
+  add("--max-work", common.max_work, "Most samples for each byte of input, beyond the first 16M");
 }
 
 void add_overwrite_option(Command& app, Common& common) {
@@ -165,28 +165,29 @@ Limits limits(const Common& common) {
 
 void add_input_options(Command& app, InputOptions& options, bool with_target) {
   options.sizes_may_be_targets = with_target;
-  app.add_option("--size", options.sizes,
-                 with_target
-                     ? "10M: bytes the output may have, nearly all used; 1920x1080: width and height of raw video"
-                     : "Width and height of raw video, e.g. 1920x1080")
+  app.add_option(
+         "--size", options.sizes,
+         with_target
+             ? "10M: most bytes of the output, nearly all of which are used; 1920x1080: width and height of raw video"
+             : "Width and height of raw video, e.g. 1920x1080")
       .type_name(with_target ? "BYTES|WxH" : "WxH")
 
       .repeatable()
       .group(kInputGroup);
   app.add_option("--pix-fmt", options.pixel_format,
-                 "Pixel format of raw video (yuv420p, yuv422p10, gray16, gbrp12, ...); through FFmpeg: convert to it")
+                 "Pixel format of raw video (yuv420p, yuv422p10, gray16, gbrp12, ...); other inputs are converted to "
+                 "it by FFmpeg")
       .type_name("FORMAT")
       .group(kInputGroup);
   app.add_option("--fps", options.frame_rate,
-                 "Frame rate, e.g. 25, 29.97, 30000/1001; overrides what the file says (raw video: 25 without it)")
+                 "Frame rate, e.g. 25, 29.97, 30000/1001; overrides that of the file [raw video: 25]")
       .type_name("RATE")
       .group(kInputGroup);
-  app.add_option("--format", options.format,
-                 "Input format instead of guessing it: y4m, pnm, raw, ffmpeg, or FFmpeg's name")
+  app.add_option("--format", options.format, "Format of the input: y4m, pnm, raw, ffmpeg, or FFmpeg's name [detected]")
       .type_name("F")
       .group(kInputGroup);
   app.add_flag("--allow-outside", options.allow_outside,
-               "Read files that the input names: of playlists, and of volumes in other folders, by name or link")
+               "Read files that the input names: parts of playlists, and data files of volumes in other folders")
       .group(kInputGroup);
 }
 
@@ -231,15 +232,16 @@ void add_coding_options(Command& app, CodingOptions& options) {
                   .positive()
                   .type_name("S")
                   .group(kQualityGroup);
-  auto lossless = app.add_flag("--lossless", options.lossless, "Every sample comes back exactly").group(kQualityGroup);
-  auto bpp = app.add_option("--bpp", options.bits_per_pixel, "Bits per pixel of the whole file, never more")
+  auto lossless =
+      app.add_flag("--lossless", options.lossless, "Lossless: every sample is restored exactly").group(kQualityGroup);
+  auto bpp = app.add_option("--bpp", options.bits_per_pixel, "Most bits per pixel of the whole file")
                  .positive()
                  .type_name("X")
                  .group(kQualityGroup);
-  auto rate = app.add_option("--bitrate", options.bit_rate, "Bits per second of the whole file, never more: 8M, 500k")
+  auto rate = app.add_option("--bitrate", options.bit_rate, "Most bits per second of the whole file: 8M, 500k")
                   .type_name("R")
                   .group(kQualityGroup);
-  auto psnr = app.add_option("--psnr", options.psnr, "PSNR in dB over all planes, within 0.1")
+  auto psnr = app.add_option("--psnr", options.psnr, "Target PSNR in dB over all planes, met within 0.1")
                   .range(1.0, 120.0)
                   .type_name("DB")
                   .group(kQualityGroup);
@@ -248,23 +250,20 @@ void add_coding_options(Command& app, CodingOptions& options) {
     for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i].excludes(goals[j]);
   app.add_option(
          "--preset", options.preset,
-         "fast: the fast profile, nine tenths of the time saved for a fifth more bytes (volumes without loss: the fast "
-         "form of prediction); medium: the dense one; "
-         "slow: also tries temporal wavelets, levels and GOP lengths on the first frames and takes the best; with "
-         "--motion levels alone, rounds by what decoding leaves, on the CPU, and takes groups of 64 frames and blocks "
-         "of 256, "
-         "and fast also searches less")
+         "fast: the fast profile, a tenth of the time for a fifth more bytes (lossless volumes: the fast form of "
+         "prediction). medium: the dense profile. slow: tries temporal wavelets, levels and GOP lengths on the first "
+         "frames and takes the best. With --motion, fast also searches less; slow tries levels alone, rounds "
+         "coefficients by their effect on the decoded frames (CPU), and takes GOPs of 64 frames and blocks of 256")
       .one_of({"fast", "medium", "slow"})
       .show_default()
       .group(kQualityGroup);
-  app.add_option("--tune", options.tune, "What quality means: psnr, or visual = weighted by contrast sensitivity")
+  app.add_option("--tune", options.tune, "Measure of quality: psnr, or visual = weighted by contrast sensitivity")
       .one_of({"psnr", "visual"})
       .show_default()
       .group(kQualityGroup);
 
   app.add_option("--gop", options.gop,
-                 "Frames coded together, 1..128; each such group decodes alone. Small pictures that are predicted have "
-                 "up to 66")
+                 "Frames of a GOP, 1..128, which are coded together. Predicted small pictures have up to 66")
       .range(1, 128)
       .type_name("N")
       .show_default()
@@ -283,14 +282,14 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of(kWavelets)
       .group(kStructureGroup);
   app.add_option("--motion", options.motion,
-                 "Transform along the motion: off, on, auto = in the groups where it pays; in groups of 64 frames, "
-                 "or 32 above 720x576 unless --preset slow, or as --gop says")
+                 "Motion compensation: off, on, auto = in the GOPs that then take fewer bits. GOPs have 64 frames, or "
+                 "32 above 720x576 without --preset slow, or those of --gop")
       .one_of({"off", "on", "auto"})
       .show_default()
       .group(kStructureGroup);
   app.add_option("--keyint", options.key_interval,
-                 "With --motion: decoding can begin anew after so many frames at most, or after a group if that is "
-                 "longer, and at scene cuts [4 seconds]")
+                 "With --motion: most frames between closed GOPs, or a GOP if that is longer; scene cuts begin a "
+                 "closed GOP, too [4 seconds]")
       .range(1, 1000000)
       .type_name("N")
       .group(kStructureGroup);
@@ -313,14 +312,13 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of({32, 64, 128, 256})
       .group(kStructureGroup);
   app.add_option("--layers", options.layers,
-                 "Quality layers, 1..16, for truncation and for decoders that leave some out [16, fewer in small "
-                 "pictures and GOPs; fast profile at constant quality 4]")
+                 "Quality layers, 1..16, for truncation and for decoding at lower quality [16, fewer in small pictures "
+                 "and GOPs; fast profile at constant quality 4]")
       .range(1, 16)
       .type_name("N")
       .group(kStructureGroup);
-  app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP where the scene changes")
-      .group(kStructureGroup);
-  app.add_flag("--plain-ends", options.plain_ends, "Do not spend more on the first and last frames of GOPs")
+  app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP at scene cuts").group(kStructureGroup);
+  app.add_flag("--plain-ends", options.plain_ends, "Do not spend more bits on the first and last frames of GOPs")
       .group(kStructureGroup);
 }
 
@@ -343,7 +341,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.psnr = options.psnr;
   params.visual = options.tune == "visual";
   require(!(params.visual && options.lossless), ErrorKind::kBadArgument,
-          "--tune visual weighs losses, and --lossless has none; drop one of them");
+          "--tune visual weights errors, and --lossless has none; drop one of them");
   params.even_ends = !options.plain_ends;
   params.lossless = options.lossless;
   params.quality = options.quality;
@@ -367,7 +365,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
                     : options.preset == "slow" ? Effort::kSlow
                                                : Effort::kMedium;
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
-          "--keyint is for groups that refer to each other; add --motion on or auto");
+          "--keyint needs GOPs that refer to each other; add --motion on or auto");
   params.key_interval = options.key_interval;
   params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
@@ -471,8 +469,8 @@ FrameRange parse_frame_range(const std::string& text, const std::string& option)
   if (text.empty()) return {};
   const std::string name = option + " " + text;
   const std::string bad = name +
-                          ": write A:B for the frames from A up to, without, B; A: or :B to leave one end open; A and "
-                          "B are numbers or times like 1.5s and 00:01:10";
+                          ": write A:B for frame A up to, but not including, frame B; A: and :B leave one end open; A "
+                          "and B are numbers or times such as 1.5s and 00:01:10";
   std::optional<FrameRange> found;
   for (std::size_t colon = text.find(':'); colon != std::string::npos && text.size() > 1;
        colon = text.find(':', colon + 1)) {

@@ -44,18 +44,18 @@ constexpr std::array<Entry, 17> kCommands = {{
     {"decode", "Decode a .tvl stream: whole, or reduced in size, frame rate, quality or length", cli::define_decode,
      true},
     {"info", "Describe a stream, video or volume", cli::define_info, true},
-    {"truncate", "Make a stream smaller in bytes without coding it again", cli::define_truncate, true},
-    {"extract", "Take a lower resolution, frame rate or some GOPs out of a stream", cli::define_extract},
+    {"truncate", "Reduce a stream to a size, a rate or a PSNR without coding it again", cli::define_truncate, true},
+    {"extract", "Take a smaller size, a lower frame rate or some GOPs out of a stream", cli::define_extract},
     {"join", "Join streams that were encoded alike, without coding them again", cli::define_join},
-    {"play", "Play a stream or film: window, sound, seeking, any quality at once", cli::define_play},
-    {"thumbnail", "A small picture of a stream", cli::define_thumbnail},
+    {"play", "Play a stream or film, with sound; size and quality can change at any time", cli::define_play},
+    {"thumbnail", "Write a small picture of a stream", cli::define_thumbnail},
     {"mux", "Put a stream into Matroska, with the sound, subtitles and chapters of another file", cli::define_mux},
     {"demux", "Take the stream out of Matroska", cli::define_demux},
-    {"plan", "List the bytes of a stream that decoding a part of it reads", cli::define_plan, true},
+    {"plan", "List the byte ranges of a stream that decoding a part of it reads", cli::define_plan, true},
     {"verify", "Check a stream for damage, and against its original", cli::define_verify, true},
     {"compare", "Compare two videos or volumes: PSNR, SSIM, maximum error", cli::define_compare, true},
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
-    {"view", "Show slices of a volume: write one, or three planes, as a picture", cli::define_view, true},
+    {"view", "Write a slice or three planes of a volume as a picture", cli::define_view, true},
     {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
     {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
 }};
@@ -165,7 +165,8 @@ int main(int argc, char** argv) {
 
   cli::Common common;
   cli::CommandLine line("trivelet", kDescription);
-  line.add_version("-V,--version", version, "Versions of program and stream format, and what this build has");
+  line.add_version("-V,--version", version,
+                   "Versions of the program and the stream format, and features of this build");
   line.add_help("Help; trivelet COMMAND --help for that of a command");
   line.require_command(0, 1);
   std::vector<std::pair<cli::Command, cli::Action>> commands;
@@ -183,7 +184,7 @@ int main(int argc, char** argv) {
     if (entry.volumes) command.add_footer(kNotMedical);
     commands.emplace_back(command, std::move(action));
   }
-  line.add_help_all("Help of all commands");
+  line.add_help_all("Help for all commands");
   line.add_footer(kFooter);
 
   // "help COMMAND" is "COMMAND --help".

@@ -32,7 +32,7 @@ void put_program(ByteWriter& out) {
     bytes += static_cast<std::uint64_t>(program.gcount());
   }
   require(bytes > 0 && !program.bad(), ErrorKind::kIo,
-          "cannot read /proc/self/exe, by which --resume knows what the same program left");
+          "cannot read /proc/self/exe, which --resume needs to recognise files of the same program");
   out.varint(bytes);
   out.fixed(sum);
 }
@@ -88,7 +88,7 @@ void EncodeJournal::begin(const std::vector<std::uint8_t>& identity) {
   require(read(0, signature.data(), begun) &&
               std::equal(signature.begin(), signature.begin() + begun, kJournalSignature.begin()),
           ErrorKind::kBadArgument,
-          path_ + " is no journal of this version of the program; remove the file, or choose another output");
+          path_ + " is not a journal of this version of the program; remove the file, or choose another output");
   std::vector<std::uint8_t> content;
   if (read_entry(kJournalSignature.size(), content)) {
     require(content == own.bytes, ErrorKind::kBadArgument,

@@ -123,7 +123,7 @@ void help_encode(Processes& processes, const std::string& job,
     const io::SharedOutput output = io::parse_shared_output(&*place, static_cast<std::size_t>(place_bytes));
     if (!output.path.empty()) setup.output = io::SharedFile::open(output);
     require(serialise(setup.encoder->header()) == head, ErrorKind::kInternal,
-            "makes another header of the same options; all processes need the same program");
+            "makes another header from the same options; all processes need the same program");
   } catch (...) {
     unprepared = std::current_exception();
   }

@@ -16,9 +16,10 @@ void JobCall::call(const std::string& job, const std::vector<std::uint8_t>& deta
 }
 
 void CalledJob::check(const std::string& own_job) const {
-  require(own_job.substr(0, kMaxTextBytes) == job, ErrorKind::kBadArgument,
-          "was started with another input or output, and all make one stream; for streams of their own start them "
-          "without MPI");
+  require(
+      own_job.substr(0, kMaxTextBytes) == job, ErrorKind::kBadArgument,
+      "was started with another input or output, but all processes make one stream; for separate streams start them "
+      "without MPI");
 }
 
 std::optional<CalledJob> wait_for_call(Processes& processes) {

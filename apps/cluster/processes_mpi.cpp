@@ -120,7 +120,7 @@ std::unique_ptr<Processes> start() {
   require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS, ErrorKind::kUnsupported,
           "MPI cannot be started");
   require(provided == MPI_THREAD_MULTIPLE, ErrorKind::kUnsupported,
-          "this MPI cannot be used by several threads (MPI_THREAD_MULTIPLE); use another one");
+          "this MPI does not support calls from several threads (MPI_THREAD_MULTIPLE); use another MPI");
   return std::make_unique<MpiProcesses>();
 }
 

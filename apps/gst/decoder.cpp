@@ -99,7 +99,7 @@ GstVideoInfo video_info_of(const VideoInfo& info) {
   require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
           "GStreamer has no name for " + trivelet::to_string(info.format));
   require(gst::describe(info, wanted), ErrorKind::kUnsupported,
-          "GStreamer takes no pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
+          "GStreamer does not support pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
               ": their bytes do not fit into its numbers");
   return wanted;
 }
@@ -375,15 +375,16 @@ static void tvl_dec_class_init(TvlDecClass* type) {
   const auto flags = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_property(
       object, kLayers,
-      g_param_spec_int("layers", "Layers", "Decode only so many quality layers; 0 = all", 0, 16, 0, flags));
+      g_param_spec_int("layers", "Layers", "Decode only this many quality layers; 0 = all", 0, 16, 0, flags));
   g_object_class_install_property(
-      object, kReduce, g_param_spec_int("reduce", "Halvings", "Halve width and height so many times", 0, 8, 0, flags));
+      object, kReduce,
+      g_param_spec_int("reduce", "Halvings", "Number of times to halve width and height", 0, 8, 0, flags));
   g_object_class_install_property(
       object, kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
   g_object_class_install_property(
       object, kGops,
-      g_param_spec_uint64("gops-decoded", "GOPs", "How often a GOP was decoded, while nothing flows", 0, G_MAXUINT64, 0,
-                          static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
+      g_param_spec_uint64("gops-decoded", "GOPs", "Number of GOPs decoded; to be read while nothing flows", 0,
+                          G_MAXUINT64, 0, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
   GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
   gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
   gst_caps_unref(caps);

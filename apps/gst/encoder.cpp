@@ -266,8 +266,9 @@ static void tvl_enc_class_init(TvlEncClass* type) {
   add(kLossless, g_param_spec_boolean("lossless", "Lossless", "Exact", FALSE, flags));
   add(kFast,
       g_param_spec_boolean("fast", "Fast", "The fast entropy coder: larger, in a tenth of the time", FALSE, flags));
-  add(kMotion, g_param_spec_boolean("motion", "Motion", "Follow motion: smaller, in ten times the time", FALSE, flags));
-  add(kGop, g_param_spec_int("gop", "GOP", "Frames of a group", 1, 128, usual.gop_frames, flags));
+  add(kMotion,
+      g_param_spec_boolean("motion", "Motion", "Motion compensation: smaller, in ten times the time", FALSE, flags));
+  add(kGop, g_param_spec_int("gop", "GOP", "Frames of a GOP", 1, 128, usual.gop_frames, flags));
   add(kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
   GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
   gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));

@@ -40,7 +40,8 @@ std::vector<FrameTime> times_between(const GopInfo& gop) {
 FrameStore::FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend,
                        bool budget)
     : params_(params), backend_(std::move(backend)), file_(cli::open_stream_file(path)), budget_(false, 0, 0, 0) {
-  require(file_.source->seekable(), ErrorKind::kUnsupported, "a pipe cannot be played, for it cannot be sought in");
+  require(file_.source->seekable(), ErrorKind::kUnsupported,
+          "a pipe cannot be played, because seeking is not possible");
   read_times();
   budget_ = Budget(budget, stream_.layers, most_reduce_, most_temporal_);
   worker_.begin([this] { run(); });

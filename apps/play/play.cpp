@@ -83,7 +83,8 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
        {"--seek", "--compare", "--mute", "--loop", "--stats", "--budget", "--temporal-reduce", "--screenshot-at"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
-          "--headless and --screenshot belong together: without a window there is nothing to see but a screenshot");
+          "--headless needs --screenshot, and --screenshot needs --headless: without a window a screenshot is the only "
+          "output");
   play::VolumeOptions show;
   show.input = player.input;
   const std::shared_ptr<const Backend> backend = volume_backend(options.device, 0, player.input, common);
@@ -115,10 +116,9 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
   show.full_screen = player.full_screen;
   show.quit_after = player.quit_after;
   const auto* module = static_cast<const play::Player*>(load_module("play", player.input));
-  require(
-      module != nullptr, ErrorKind::kUnsupported,
-      "this build has no player, for SDL 2, OpenGL, Dear ImGui or FFmpeg was missing when it was made; 'trivelet view' "
-      "writes slices");
+  require(module != nullptr, ErrorKind::kUnsupported,
+          "this build has no player, because SDL 2, OpenGL, Dear ImGui or FFmpeg was missing; 'trivelet view' writes "
+          "slices");
   module->show(show);
   return kExitDone;
 }
@@ -131,13 +131,13 @@ struct Kept {
     int number = STDIN_FILENO;
     if (!S_ISREG(status.st_mode)) {
       require(isatty(STDIN_FILENO) == 0, ErrorKind::kBadArgument, "standard input is a terminal, not a stream");
-      log::info("standard input is read to its end first, for a player goes to and fro in it");
+      log::info("standard input is first read to its end, because a player seeks in it");
       file.emplace("");
       FileSource pipe("-");
       std::vector<std::byte> buffer(std::size_t{1} << 18);
       while (const std::size_t got = pipe.read(buffer.data(), buffer.size()))
         require(std::fwrite(buffer.data(), 1, got, file->file()) == got, ErrorKind::kIo,
-                "cannot keep standard input in a temporary file; TMPDIR names another folder");
+                "cannot keep standard input in a temporary file; set TMPDIR to another folder");
       file->rewind();
       number = fileno(file->file());
     }
@@ -149,14 +149,16 @@ struct Kept {
 int run(Options options, const Common& common, const Command& app) {
   play::Options& player = options.player;
   const Kept kept(player.input);
-  require_tvl_file(player.input, "is not a Trivelet stream, nor Matroska with one; other videos are for other players");
-  if (!player.compare.empty()) require_tvl_file(player.compare, "is not a Trivelet stream, nor Matroska with one");
+  require_tvl_file(player.input,
+                   "is neither a Trivelet stream nor Matroska with one; use another player for other videos");
+  if (!player.compare.empty()) require_tvl_file(player.compare, "is neither a Trivelet stream nor Matroska with one");
   if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);
   for (const char* option : {"--at", "--window"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
-          "--headless and --screenshot-at belong together: without a window there is nothing to see but a screenshot");
+          "--headless needs --screenshot-at, and --screenshot-at needs --headless: without a window a screenshot is "
+          "the only output");
   player.decoding = decoder_params(common);
   player.overwrite = common.overwrite;
   player.backend =
@@ -165,7 +167,7 @@ int run(Options options, const Common& common, const Command& app) {
   if (player.gpu >= 0) player.decoding.verify_hash = false;
   const auto* module = static_cast<const play::Player*>(load_module("play", player.input));
   require(module != nullptr, ErrorKind::kUnsupported,
-          "this build has no player, for SDL 2, OpenGL, Dear ImGui or FFmpeg was missing when it was made; '" +
+          "this build has no player, because SDL 2, OpenGL, Dear ImGui or FFmpeg was missing; '" +
               std::string("trivelet decode ") + player.input + " - | ffplay -i -' plays the pictures");
   module->run(player);
   return kExitDone;
@@ -178,29 +180,29 @@ Action define_play(Command& app, Common& common) {
   play::Options& o = options->player;
   constexpr const char* kPicture = "What is decoded";
   constexpr const char* kTest = "Without a window";
-  app.add_option("FILE", o.input, "Stream, of a volume, too, or film in Matroska").required();
-  app.add_option("--seek", o.start, "Seconds after the first frame where to begin").non_negative().type_name("T");
-  app.add_option("--compare", o.compare, "A second stream, to the right of a line that the mouse moves")
+  app.add_option("FILE", o.input, "Stream of a video or a volume, or film in Matroska").required();
+  app.add_option("--seek", o.start, "Start T seconds after the first frame").non_negative().type_name("T");
+  app.add_option("--compare", o.compare, "Show a second stream to the right of a line that follows the mouse")
       .type_name("FILE");
-  app.add_flag("--fullscreen", o.full_screen, "Begin with the whole screen");
+  app.add_flag("--fullscreen", o.full_screen, "Start in full screen");
   app.add_flag("--mute", o.mute, "No sound");
-  app.add_flag("--loop", o.loop, "Begin again at the end");
-  app.add_flag("--overlay", o.overlay, "Begin with the controls shown; they come when the mouse moves");
-  app.add_flag("--stats", o.stats, "Say at the end how many frames were late, and what decoding and drawing took");
-  app.add_option("--quit-after", o.quit_after, "End after so many seconds").positive().type_name("T");
-  app.add_flag("--budget", o.budget, "Where decoding is too slow drop quality layers, then resolution, then frames")
+  app.add_flag("--loop", o.loop, "Start again at the end");
+  app.add_flag("--overlay", o.overlay, "Start with the controls shown; otherwise they appear when the mouse moves");
+  app.add_flag("--stats", o.stats, "At the end print the number of late frames and the times of decoding and drawing");
+  app.add_option("--quit-after", o.quit_after, "End after T seconds").positive().type_name("T");
+  app.add_flag("--budget", o.budget, "If decoding is too slow, drop quality layers, then resolution, then frames")
       .group(kPicture);
-  app.add_option("--max-layers", o.quality.layers, "Only so many quality layers; 0 = all")
+  app.add_option("--max-layers", o.quality.layers, "Only the first N quality layers; 0 = all")
       .range(0, 16)
       .type_name("N")
       .show_default()
       .group(kPicture);
-  app.add_option("--reduce", o.quality.reduce, "Halve width and height so many times, 0..8")
+  app.add_option("--reduce", o.quality.reduce, "Halve width and height N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
       .group(kPicture);
-  app.add_option("--temporal-reduce", o.quality.temporal, "Halve the frame rate so many times, 0..8")
+  app.add_option("--temporal-reduce", o.quality.temporal, "Halve the frame rate N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
@@ -209,16 +211,17 @@ Action define_play(Command& app, Common& common) {
   app.add_option("--at", options->place, "The voxel in which the three planes meet [the middle]")
       .type_name("X,Y,Z")
       .group(kVolumes);
-  app.add_option("--window", options->window, "Scaled values that become black and white [what occurs in the planes]")
+  app.add_option("--window", options->window,
+                 "Scaled values that become black and white [least and largest in the planes]")
       .type_name("LOW:HIGH")
       .group(kVolumes);
-  auto headless = app.add_flag("--headless", o.headless, "Draw, but show nothing").group(kTest);
-  app.add_option("--screenshot-at", o.screenshot_at, "Seconds after the first frame of which a picture is written")
+  auto headless = app.add_flag("--headless", o.headless, "Draw without a window").group(kTest);
+  app.add_option("--screenshot-at", o.screenshot_at, "Write the picture T seconds after the first frame")
       .non_negative()
       .type_name("T")
       .group(kTest)
       .needs(headless);
-  app.add_option("--screenshot", o.screenshot, "The picture to write, e.g. shot.png").type_name("FILE").group(kTest);
+  app.add_option("--screenshot", o.screenshot, "Picture to write, e.g. shot.png").type_name("FILE").group(kTest);
   add_overwrite_option(app, common);
   add_limit_options(app, common);
   add_device_option(app, options->device);

@@ -230,7 +230,7 @@ class Session {
     const std::vector<std::string> damage = store.damage();
     if (damage.empty()) return;
     const std::string more = damage.size() > 1 ? fmt::format(" (and {} more)", damage.size() - 1) : "";
-    fail(ErrorKind::kBadStream, fmt::format("'{}' is damaged: {}{}; what is intact was shown", path, damage[0], more));
+    fail(ErrorKind::kBadStream, fmt::format("'{}' is damaged: {}{}; the intact part was shown", path, damage[0], more));
   }
 
   void say_stats() const {

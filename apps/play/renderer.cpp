@@ -100,7 +100,7 @@ unsigned compile(unsigned type, const char* text) {
   if (good == 0) {
     std::array<char, 1024> log = {};
     glGetShaderInfoLog(shader, log.size() - 1, nullptr, log.data());
-    fail(ErrorKind::kUnsupported, std::string("OpenGL does not take the shader: ") + log.data());
+    fail(ErrorKind::kUnsupported, std::string("OpenGL does not compile the shader: ") + log.data());
   }
   return shader;
 }
@@ -194,10 +194,10 @@ void Picture::share() {
   const auto count = static_cast<std::size_t>(info_.format.components());
   try {
     shared_ = gpu::share_textures(gpu_, std::span<const unsigned>(textures_).first(count));
-    std::call_once(said, [] { cli::log::debug("frames go from the GPU straight into textures"); });
+    std::call_once(said, [] { cli::log::debug("frames are copied into textures on the GPU"); });
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kUnsupported) throw;
-    std::call_once(said, [&] { cli::log::debug("{}: frames pass through the host", e.what()); });
+    std::call_once(said, [&] { cli::log::debug("{}: frames are copied through the host", e.what()); });
   }
 }
 

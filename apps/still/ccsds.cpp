@@ -287,7 +287,7 @@ Action define_ccsds_encode(Command& app, Common& common) {
   auto lossless = app.add_flag("--lossless", o->lossless, "Code everything: the default with the integer DWT");
   auto bpp = app.add_option("--bpp", o->bpp, "Bits per pixel of the whole stream, spread over the segments by need")
                  .positive();
-  auto bytes = app.add_option("--segment-bytes", o->segment_bytes, "SegByteLimit: most bytes of every segment");
+  auto bytes = app.add_option("--segment-bytes", o->segment_bytes, "SegByteLimit: most bytes of each segment");
   app.add_option("--bit-plane-stop", o->bit_plane_stop, "Lowest bit plane to code").range(0, 31);
   app.add_option("--stage-stop", o->stage_stop, "Last stage of that plane").range(1, 4).show_default();
   app.add_flag("--dc-stop", o->dc_stop, "Code the DC values only");
@@ -304,7 +304,7 @@ Action define_ccsds_encode(Command& app, Common& common) {
   app.add_option("--word-bytes", o->word_bytes, "Coded word length").range(1, 8).show_default();
   app.add_option("--custom-weights", o->weights,
                  "Weight exponents: ten digits 0..3, HH1 HL1 LH1 HH2 HL2 LH2 HH3 HL3 LH3 LL3");
-  app.add_option("--opt", o->selection, "Choice of DC and AC-depth codes")
+  app.add_option("--opt", o->selection, "How DC and AC-depth codes are chosen")
       .one_of({"heuristic", "optimal"})
       .show_default();
   app.add_flag("--all-headers", o->every_header, "All header parts in every segment");

@@ -59,8 +59,8 @@ int run_compare(const CompareOptions& o, const Common& common) {
   require(a.width == b.width && a.height == b.height, ErrorKind::kMismatch,
           fmt::format("{} is {}x{}, {} is {}x{}", o.a, a.width, a.height, o.b, b.width, b.height));
   require(a.bits == b.bits && a.is_signed == b.is_signed, ErrorKind::kMismatch,
-          fmt::format("{} has {} bits{}, {} has {}{}; --bits tells what a file does not", o.a, a.bits,
-                      a.is_signed ? " signed" : "", o.b, b.bits, b.is_signed ? " signed" : ""));
+          fmt::format("{} has {} bits{}, {} has {}{}; --bits sets the bits of a file without that information", o.a,
+                      a.bits, a.is_signed ? " signed" : "", o.b, b.bits, b.is_signed ? " signed" : ""));
   const std::size_t count = static_cast<std::size_t>(a.width) * static_cast<std::size_t>(a.height);
   std::uint64_t different = 0;
   std::int64_t largest = 0;
@@ -105,9 +105,9 @@ int run_compare(const CompareOptions& o, const Common& common) {
 Action define_ccsds_compare(Command& app, Common& common) {
   auto o = std::make_shared<CompareOptions>();
   app.add_option("A", o->a, "Picture or .c122 stream").required();
-  app.add_option("B", o->b, "The other one, of the same size and depth").required();
+  app.add_option("B", o->b, "The other picture, of the same size and depth").required();
   app.add_flag("--json", o->json, "Print JSON; the PSNR of identical pictures is null");
-  app.add_option("--min-psnr", o->min_psnr, "Exit code 6 when the PSNR is below; inf = must be identical")
+  app.add_option("--min-psnr", o->min_psnr, "Exit code 6 if the PSNR is below DB; inf = must be identical")
       .type_name("DB");
   add_ccsds_input_options(app, o->reading);
   add_work_options(app, common);

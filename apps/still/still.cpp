@@ -200,9 +200,10 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
   const bool is_dct = o.codec == "dct";
   DeviceChoice device = choose_device(o.device);
   if (device.gpu >= 0 && (o.device == "gpu" || device.automatic)) device.gpu = rank % gpu::still_device_count();
-  require(processes == 1 || !together || !(is_dct || (device.gpu >= 0 && !device.automatic)), ErrorKind::kBadArgument,
-          fmt::format("{} processes share one picture only with vstc on the CPU; give several pictures and a folder",
-                      processes));
+  require(
+      processes == 1 || !together || !(is_dct || (device.gpu >= 0 && !device.automatic)), ErrorKind::kBadArgument,
+      fmt::format("{} processes can share one picture only with vstc on the CPU; give several pictures and a folder",
+                  processes));
   if (together && processes > 1) device.gpu = -1;
   Encoding encoding{o, common, vstc_params(o, common), device, processes};
   if (is_dct) encoding.transform = make_transform(device, encoding.pool);
@@ -283,16 +284,16 @@ Action define_still_encode(Command& app, Common& common) {
   app.add_option("-q,--qp", o->qp, "Quantiser: 0 the finest, 51 the coarsest; 6 more double the step")
       .range(0, 51)
       .show_default();
-  auto keep = app.add_option("--keep", o->keep, "dct: part of the coefficients that is kept, lowest frequencies first")
+  auto keep = app.add_option("--keep", o->keep, "dct: share of the coefficients to keep, lowest frequencies first")
                   .range(0.0, 1.0)
                   .show_default();
   auto block = app.add_option("--block", o->block, "vstc: side of the blocks").one_of({16, 32, 64}).show_default();
-  auto effort = app.add_option("--effort", o->effort, "vstc: how much is tried; full tries all 35 modes everywhere")
+  auto effort = app.add_option("--effort", o->effort, "vstc: effort of the search; full tries all 35 modes everywhere")
                     .one_of({"fast", "medium", "full"})
                     .show_default();
-  app.add_option("--frame", o->frame, "Which frame of a video, from 0").show_default();
+  app.add_option("--frame", o->frame, "Frame of a video, from 0").show_default();
   app.add_flag("--plain-recursion", o->plain_recursion,
-               "Compute the best cost of a residual block whenever it comes up, not once: same stream, very slow");
+               "Compute the best cost of a residual block each time instead of once: same stream, very slow");
   app.add_flag("--plain-levels", o->plain_levels, "Round levels instead of choosing them by rate and distortion");
   app.add_option("--share", o->sharing, "Under mpirun: processes take rows of blocks, or candidates of every block")
       .one_of({"rows", "candidates"})

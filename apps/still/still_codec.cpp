@@ -73,10 +73,11 @@ std::vector<FileJob> make_file_jobs(const std::vector<std::string>& files, const
   std::error_code ignored;
   const bool folder = fs::is_directory(files.back(), ignored);
   if (files.size() == 2 && !folder) return {{files[0], files[1]}};
-  require(folder, ErrorKind::kBadArgument, "several pictures go to a folder, and '" + files.back() + "' is none");
+  require(folder, ErrorKind::kBadArgument,
+          "several pictures need a folder as output; '" + files.back() + "' is not a folder");
   std::vector<FileJob> jobs;
   for (std::size_t i = 0; i + 1 < files.size(); ++i) {
-    require(files[i] != "-", ErrorKind::kBadArgument, "standard input has no name to be given in a folder");
+    require(files[i] != "-", ErrorKind::kBadArgument, "standard input has no name for a file in a folder");
     jobs.push_back({files[i], (fs::path(files.back()) / fs::path(files[i]).stem()).string() + extension});
     for (std::size_t k = 0; k < i; ++k)
       require(jobs[k].output != jobs[i].output, ErrorKind::kBadArgument,

@@ -213,7 +213,7 @@ std::optional<Shorter> compare_parts(Processes& processes, const PartWork& own, 
                                      const std::function<void(const std::vector<FrameError>&)>& errors) {
   for (const std::vector<std::uint8_t>& found :
        do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
-    ByteReader in(found.data(), found.size(), "what a process found");
+    ByteReader in(found.data(), found.size(), "results of a process");
     std::uint64_t missing = 0, is_shorter = 0, is_a = 0, frames = 0;
     in.varint(missing);
     in.varint(is_shorter);
@@ -249,7 +249,7 @@ int run(const Options& options, const Common& given_common) {
   Processes* const processes = workers.processes();
   require(!(options.a == "-" && options.b == "-"), ErrorKind::kBadArgument, "standard input cannot be both videos");
   require(!common.overwrite || !options.frames_csv.empty(), ErrorKind::kBadArgument,
-          "-y allows to replace the file of --frames-csv, which is missing");
+          "-y replaces the file of --frames-csv, which is missing");
   require(!(options.json && options.frames_csv == "-"), ErrorKind::kBadArgument,
           "--json and --frames-csv - would both print to standard output");
   const VolumeTyped typed_volume{volume_size(options.reading), options.voxel_type, options.reading.format,
@@ -257,8 +257,8 @@ int run(const Options& options, const Common& given_common) {
   if (wants_volume(options.a, typed_volume) || wants_volume(options.b, typed_volume) || volume_in(options.a, common) ||
       volume_in(options.b, common)) {
     if (processes)
-      log::info("'{}' and '{}' are volumes, which one of {} processes compares alone", options.a, options.b,
-                processes->size());
+      log::info("'{}' and '{}' are volumes: one of {} processes compares them, the others are idle", options.a,
+                options.b, processes->size());
     return compare_volumes(options.a, options.b, typed_volume, options.json, options.frames_csv, options.min_psnr,
                            common);
   }
@@ -291,7 +291,7 @@ int run(const Options& options, const Common& given_common) {
       workers.call(job_of(options));
       shorter = compare_parts(*processes, compare_part(options, common, 0, processes->size()), progress, add);
     } else {
-      if (processes) log::info("one process compares them alone: others find parts of streams in files only");
+      if (processes) log::info("one process compares them, the others are idle: only streams in files can be divided");
       shorter = compare_frames(pair, common, [&](const std::vector<FrameError>& errors) {
         add(errors);
         progress.update(error.frames());
@@ -316,9 +316,10 @@ int run(const Options& options, const Common& given_common) {
 Action define_compare(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("A", options->a, "A video or .tvl stream; - = standard input").required();
-  app.add_option("B", options->b, "The other one, of the same size, format and length").required();
+  app.add_option("B", options->b, "The other video, of the same size, format and length").required();
   app.add_flag("--json", options->json, "Print JSON; the PSNR of identical videos is null").group("Output");
-  app.add_option("--frames-csv", options->frames_csv, "Also write a line of figures per frame; - = print these instead")
+  app.add_option("--frames-csv", options->frames_csv,
+                 "Also write a line of figures for each frame; - = print these instead")
       .type_name("FILE")
       .group("Output");
   add_overwrite_option(app, common);
@@ -326,7 +327,8 @@ Action define_compare(Command& app, Common& common) {
       .positive()
       .type_name("N")
       .group("Selection and checks");
-  app.add_option("--min-psnr", options->min_psnr, "Exit code 6 when the overall PSNR is below; inf = must be identical")
+  app.add_option("--min-psnr", options->min_psnr,
+                 "Exit code 6 if the overall PSNR is below DB; inf = must be identical")
       .type_name("DB")
       .group("Selection and checks");
   add_input_options(app, options->reading);

@@ -80,8 +80,8 @@ class Clock {
     const double lasting = (end_ - begin_) * info_.time_base.value();
     if (std::abs(shown - lasting) > std::max(1.5 / rate, 0.005 * lasting))
       log::warn(
-          "'{}' keeps no times: at {:.6g} frames/s it lasts {:.2f} s, the video {:.2f} s; .mkv keeps them, --fill-cfr "
-          "repeats frames",
+          "'{}' has no frame times: at {:.6g} frames/s it lasts {:.2f} s, the video {:.2f} s; .mkv keeps the times, "
+          "--fill-cfr repeats frames",
           output, rate, shown, lasting);
   }
 
@@ -104,12 +104,12 @@ std::string output_pixel_format(const std::string& typed) {
 void warn_of_output(const Options& options, const StreamInfo& stream, const VideoInfo& info) {
   const io::WriterOptions& writer = options.writer;
   if (info.rotation != 0 && !io::holds_rotation(options.output, writer.format))
-    log::warn("'{}' will not be turned by {} degrees for display: .mp4 and .mov say so, its format does not",
+    log::warn("'{}' loses the rotation by {} degrees for display: .mp4 and .mov can store it, this format cannot",
               options.output, info.rotation);
   const std::string kind =
       writer.format.empty() ? std::filesystem::path(options.output).extension().string() : "." + writer.format;
   if (stream.lossless && writer.video_codec.empty() && writer.crf < 0 && (kind == ".mp4" || kind == ".mov"))
-    log::warn("the stream is lossless, '{}' is not: libx264 codes it with --crf 18; .mkv (ffv1) is exact",
+    log::warn("the stream is lossless, but '{}' is not: libx264 codes it with --crf 18; .mkv (ffv1) is exact",
               options.output);
 }
 
@@ -193,7 +193,7 @@ std::uint64_t write_parts(Processes& processes, const PartWork& own, Clock& time
   std::uint64_t all = 0;
   for (const std::vector<std::uint8_t>& found :
        do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
-    ByteReader in(found.data(), found.size(), "what a process decoded");
+    ByteReader in(found.data(), found.size(), "output of a process");
     std::uint64_t frames = 0;
     double begin = 0, end = 0;
     in.varint(frames);
@@ -333,14 +333,15 @@ int run(const Options& given, const Common& given_common, const Command& app) {
                      options.device == "cpu" ? 0 : gops_in_flight(source, options.device, params.limits));
   Sharing sharing = processes && can_share(options.input, params.limits) ? Sharing::kInTurns : Sharing::kAlone;
   if (processes && sharing == Sharing::kAlone)
-    log::info("one process decodes '{}' alone: others cannot find its GOPs without an index in a file", options.input);
+    log::info("one process decodes '{}', the others are idle: without an index in a file they cannot find its GOPs",
+              options.input);
   Decoder decoder(source, params, backend.get());
   warn_of_lost_index(options.input, decoder.info().index_damage);
   const VideoInfo& info = decoder.output();
   if (options.output == "-" && writing.format.empty())
     writing.format = writing.pixel_format.empty() ? io::pipe_format(info) : "y4m";
   require(writing.crf < 0 || io::holds_side_streams(options.output, writing.format), ErrorKind::kBadArgument,
-          "--crf is for codecs of FFmpeg, and '" + options.output + "' takes samples as they are");
+          "--crf is for codecs of FFmpeg; '" + options.output + "' holds uncompressed samples");
   writing.metadata = decoder.info().metadata;
   if (options.film.only_video) {
     writing.metadata.chapters.clear();
@@ -426,12 +427,12 @@ int run(const Options& given, const Common& given_common, const Command& app) {
     log::debug("{:.3f} seconds in all", seconds);
   if (sharing == Sharing::kAlone) {
     log::debug("seconds in the decoder by stage: {}", describe(stages_by_name(stats.decoding), decoding));
-    log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing: {} is what limits", begun, waited,
+    log::debug("{:.3f} to set up, {:.3f} waiting for the decoder, {:.3f} writing; bottleneck: {}", begun, waited,
                seconds - begun - waited, 2 * waited > seconds - begun ? "decoding" : "writing");
   }
   for (const std::string& line : stats.damage) log::warn("{}", line);
   require(!damaged, ErrorKind::kBadStream,
-          fmt::format("'{}': {} damaged; the output holds what was intact", options.input,
+          fmt::format("'{}': {} damaged; the output has the intact part", options.input,
                       count_of(stats.damaged_gops, "GOP")));
   return kExitDone;
 }
@@ -440,48 +441,50 @@ int run(const Options& given, const Common& given_common, const Command& app) {
 
 void add_decoding_options(Command& app, DecodingOptions& options) {
   constexpr const char* kPart = "What to decode";
-  app.add_option("--reduce", options.reduce, "Halve width and height so many times, 0..8")
+  app.add_option("--reduce", options.reduce, "Halve width and height N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--temporal-reduce", options.temporal_reduce, "Halve the frame rate so many times, 0..8")
+  app.add_option("--temporal-reduce", options.temporal_reduce, "Halve the frame rate N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--frames", options.frames,
-                 "Only frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
+  app.add_option(
+         "--frames", options.frames,
+         "Only frame A up to, but not including, frame B; A: and :B leave an end open; also times: 1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
-  app.add_option("--slices", options.slices, "Volumes: only slices A up to, without, B along the third axis")
+  app.add_option("--slices", options.slices,
+                 "Volumes: only slice A up to, but not including, slice B of the third axis")
       .type_name("A:B")
       .group(kPart);
   app.add_option("--region", options.region,
-                 "Volumes: only a box: first voxel and extent, in voxels of the full size; reads less")
+                 "Volumes: only this box: its first voxel and its extent, in voxels of the full size")
       .type_name("X,Y,Z,W,H,D")
       .group(kPart);
-  app.add_option("--max-planes", options.max_planes, "Only so many bit planes from the top; 0 = all")
+  app.add_option("--max-planes", options.max_planes, "Only the N highest bit planes; 0 = all")
       .range(0, 30)
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--max-layers", options.max_layers, "Only so many quality layers; 0 = all")
+  app.add_option("--max-layers", options.max_layers, "Only the first N quality layers; 0 = all")
       .range(0, 16)
       .type_name("N")
       .show_default()
       .group(kPart);
   auto bytes = app.add_option("--max-bytes", options.max_bytes,
-                              "Read only about so many bytes of the file, the same share of every GOP: 10M, 500k")
+                              "Read only about N bytes of the file, the same share of every GOP: 10M, 500k")
                    .type_name("SIZE")
                    .group(kPart);
-  app.add_option("--max-bpp", options.max_bpp, "Read only about so many bits per decoded pixel")
+  app.add_option("--max-bpp", options.max_bpp, "Read only about X bits per decoded pixel")
       .positive()
       .type_name("X")
       .excludes(bytes)
       .group(kPart);
   app.add_flag("--keep-partial", options.keep_partial,
-               "Decode what is intact of a damaged stream; the exit code is 4 all the same")
+               "Decode the intact part of a damaged stream; the exit code is still 4")
       .group(kPart);
 }
 
@@ -519,10 +522,10 @@ Action define_decode(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kOutput = "Output";
   app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
-  app.add_option("OUT", options->output,
-                 "Video to write, its kind by extension, or pictures (img%04d.png); - = standard output (Y4M, or "
-                 "Matroska where "
-                 "Y4M has no name for the samples), null = nowhere, md5 = print the MD5 of the samples")
+  app.add_option(
+         "OUT", options->output,
+         "Video to write, whose extension gives the format, or pictures (img%04d.png); - = standard output (Y4M, or "
+         "Matroska if Y4M has no name for the samples), null = nothing, md5 = print the MD5 of the samples")
       .required();
   add_decoding_options(app, options->part);
   app.add_option("--format", options->writer.format,
@@ -530,20 +533,18 @@ Action define_decode(Command& app, Common& common) {
       .type_name("F")
       .group(kOutput);
   app.add_option("--pix-fmt", options->writer.pixel_format,
-                 "Convert to this pixel format (rgb24, yuv420p, gray, yuva444p10 ...); auto = only where the output "
-                 "does not hold the samples, to the format that loses least")
+                 "Convert to this pixel format (rgb24, yuv420p, gray, yuva444p10 ...); auto = only if the output "
+                 "cannot hold the samples, to the format that loses least")
       .type_name("FORMAT")
       .group(kOutput);
-  app.add_flag(
-         "--fill-cfr", options->writer.constant_rate,
-         "Write every frame as often as it lasts at the frame rate: for formats that keep no times (Y4M, pictures)")
+  app.add_flag("--fill-cfr", options->writer.constant_rate,
+               "Repeat frames to a constant frame rate, for formats without frame times (Y4M, pictures)")
       .group(kOutput);
   app.add_option("--codec,--vcodec", options->writer.video_codec,
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
       .type_name("C")
       .group(kOutput);
-  app.add_option("--crf", options->writer.crf,
-                 "Constant rate factor of the video codec: 18 for libx264 without it, 0 lossless")
+  app.add_option("--crf", options->writer.crf, "Constant rate factor of the video codec, 0 = lossless [18 for libx264]")
       .range(0, 63)
       .type_name("N")
       .group(kOutput);

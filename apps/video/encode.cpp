@@ -27,7 +27,7 @@ io::ReaderOptions hardware_reader(const EncodeOptions& options, const Common& co
   const bool must = options.hwaccel == "cuda";
   const DeviceChoice choice = choose_device(options.device);
   require(!must || choice.gpu >= 0, ErrorKind::kUnsupported,
-          "--hwaccel cuda decodes on the GPU that encodes, and --device " + options.device + " is the CPU");
+          "--hwaccel cuda decodes on the GPU that encodes, but --device " + options.device + " is the CPU");
   if (choice.gpu < 0) return reader;
   reader.device_decoding = must ? io::DeviceDecoding::kAlways : io::DeviceDecoding::kWherePossible;
   reader.pictures = gpu::device_pictures(choice.gpu);
@@ -50,7 +50,7 @@ std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
 void check(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   require(!job.processes || options.hwaccel != "cuda", ErrorKind::kUnsupported,
-          "--hwaccel cuda is for one GPU and one process; leave it out, or --device at gpu:N");
+          "--hwaccel cuda is for one GPU and one process; leave it out, or use --device gpu:N");
   if (job.processes) job.options.hwaccel = "none";
   if (options.resume && !job.processes) {
     job.alone = std::move(thread_processes(1).front());
@@ -68,7 +68,7 @@ void check(EncodeJob& job) {
 void start_on_cpu(EncodeJob& job, const char* what, const char* others) {
   job.starting = start_backend("cpu", 0, 0);
   if (const DeviceChoice choice = choose_device(job.given.device); choice.gpu >= 0)
-    log::info("{} is coded on the CPU; GPU {}, {}, takes {}", what, choice.gpu, choice.name, others);
+    log::info("{} is coded on the CPU; GPU {}, {}, supports {}", what, choice.gpu, choice.name, others);
 }
 
 /// Starts the device, before the input is opened where it is known by then for how many GOPs.
@@ -101,7 +101,7 @@ void describe_stream(EncodeJob& job) {
   if (options.joinable) {
     job.video.frames = 0;  // of the part, which decides nothing
     require(job.range.first % static_cast<std::uint64_t>(job.params.gop_frames) == 0, ErrorKind::kBadArgument,
-            "--frames " + options.frames + ": joinable parts begin where a GOP does, at a multiple of " +
+            "--frames " + options.frames + ": joinable parts begin with a GOP, at a multiple of " +
                 std::to_string(job.params.gop_frames));
   }
   const bool matroska = is_matroska_name(options.output);
@@ -111,7 +111,7 @@ void describe_stream(EncodeJob& job) {
     if (!other_clock)
       job.side_streams = side_streams_for(options.input, input.side_streams(), options.film, job.range);
     else if (!input.side_streams().empty())
-      log::warn("--fps changes how fast the pictures pass: '{}' gets neither sound nor subtitles", options.output);
+      log::warn("--fps changes the speed of the video: '{}' gets neither sound nor subtitles", options.output);
     if (job.side_streams.from == options.input) job.side_streams.stream = options.reading.stream;
   } else {
     refuse_film_options(options.output, job.app);
@@ -191,7 +191,7 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
   job.call = [&](const std::vector<std::uint8_t>& details) { workers.call(job.name(), details); };
   if (wants_volume(options.input, typed_volume(options))) {
     if (job.processes) {
-      log::info("'{}' is a volume, which one of {} {} encodes alone", options.input, job.processes->size(),
+      log::info("'{}' is a volume: one of {} {} encodes it, the others are idle", options.input, job.processes->size(),
                 workers.members());
       if (given.device == "auto") options.device = given.device;
     }
@@ -225,39 +225,37 @@ namespace {
 /// Returns --verify, which others exclude.
 Option add_check_options(Command& app, EncodeOptions& options) {
   app.add_option("--frames", options.frames,
-                 "Encode only frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
+                 "Encode only frame A up to, but not including, frame B; A: and :B leave an end open; also times: "
+                 "1.5s:00:01:10")
       .type_name("A:B")
       .group("Selection and checks");
   auto joinable =
-      app.add_flag("--joinable", options.joinable,
-                   "For 'trivelet join': GOPs have equal lengths, and none depends on those before; --frames "
-                   "begins at a multiple of --gop")
+      app.add_flag(
+             "--joinable", options.joinable,
+             "For 'trivelet join': GOPs have equal lengths and are closed; --frames begins at a multiple of --gop")
           .group("Selection and checks");
   app.add_option("--pin-from", options.pin_from,
-                 "The first part, whose choices (--preset slow) this part takes; it was encoded with the same options")
+                 "Take over the choices of --preset slow from the first part, which was encoded with the same options")
       .type_name("FIRST.tvl")
       .group("Selection and checks")
       .needs(joinable);
-  app.add_flag(
-         "--resume", options.resume,
-         "Keep coded GOPs in OUT.resume until OUT is complete, and begin with those that a stopped run left there")
+  app.add_flag("--resume", options.resume,
+               "Keep coded GOPs in OUT.resume until OUT is complete, and reuse those that a stopped run left there")
       .group("Selection and checks");
   return app
-      .add_flag(
-          "--verify", options.verify,
-          "Decode the finished file and compare: lossless must be identical (else exit code 6), lossy says its PSNR")
+      .add_flag("--verify", options.verify,
+                "Decode the finished file and compare: lossless must be identical (otherwise exit code 6), of lossy "
+                "the PSNR is printed")
       .group("Selection and checks");
 }
 
 void add_video_input_options(Command& app, EncodeOptions& options) {
-  app.add_option("--stream", options.reading.stream,
-                 "Which video of a file with several, named as for ffmpeg: v:1, 3 [the best]")
+  app.add_option("--stream", options.reading.stream, "Video track to encode, in ffmpeg's notation: v:1, 3 [the best]")
       .type_name("TRACK")
       .group("Input");
-  app.add_option(
-         "--hwaccel", options.hwaccel,
-         "Who decodes H.264, HEVC, AV1, VP9, ...: none = the CPU, cuda = the GPU that encodes, whose video engine "
-         "conceals damage and tells nobody, auto = that one where it can")
+  app.add_option("--hwaccel", options.hwaccel,
+                 "Decoder of H.264, HEVC, AV1, VP9, ...: none = the CPU, cuda = the video engine of the encoding GPU, "
+                 "which conceals damage without reporting it, auto = that engine if it supports the input")
       .one_of({"none", "cuda", "auto"})
       .show_default()
       .group("Input");
@@ -266,10 +264,9 @@ void add_video_input_options(Command& app, EncodeOptions& options) {
 void add_transform_option(Command& app, EncodeOptions& options) {
   app.add_option(
          "--transform", options.transform,
-         "wavelet: with smaller pictures, fewer frames a second and lower qualities in it; prediction: smaller and "
-         "faster without loss, on the CPU, but with nothing less in it; auto: prediction for what is lossless, but "
-         "for colours (RGB) and where --device gpu, --hwaccel, of videos --preset fast or an option of wavelets "
-         "says otherwise")
+         "wavelet: the file contains smaller sizes, lower frame rates and lower qualities. prediction: lossless only, "
+         "smaller and faster, on the CPU, without these. auto: prediction for --lossless, except for colours (RGB) and "
+         "with --device gpu, --hwaccel, an option of wavelets or, for videos, --preset fast")
       .one_of({"auto", "wavelet", "prediction"})
       .show_default()
       .group("Structure of the stream");
@@ -288,7 +285,7 @@ Action define_encode(Command& app, Common& common) {
   add_coding_options(app, options->coding);
   app.add_flag(
          "--recover", options->reading.recover,
-         "Of a damaged or cut input encode the frames before the damage; the exit code is 4 where frames are missing")
+         "Encode the frames before the damage of a damaged or cut input; the exit code is 4 if frames are missing")
       .group("Selection and checks");
   add_video_input_options(app, *options);
   add_film_options(app, options->film);
@@ -296,7 +293,7 @@ Action define_encode(Command& app, Common& common) {
   add_volume_encode_options(app, *options, verify);
   add_input_options(app, options->reading, true);
   add_overwrite_option(app, common);
-  app.add_option("--max-memory", options->gpu_memory, "Memory of the GPU to use at most; k, M and G are understood")
+  app.add_option("--max-memory", options->gpu_memory, "Most GPU memory to use; suffixes k, M and G")
       .type_name("SIZE")
       .group("Common");
   add_limit_options(app, common, false);

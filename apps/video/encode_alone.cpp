@@ -65,8 +65,8 @@ bool push_all(EncodeJob& job, Encoder& encoder, AloneTimes& times) {
 void log_times(const CodecStats& stats, const AloneTimes& times, double seconds) {
   log::debug("{:.3f} seconds in all", times.begun + seconds);
   log::debug("seconds in the encoder by stage: {}", describe(stages_by_name(stats.stages), seconds - times.waited));
-  log::debug("{:.3f} looking for scene cuts, while reading", times.looking);
-  log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder: {} is what limits", times.begun,
+  log::debug("{:.3f} finding scene cuts, while reading", times.looking);
+  log::debug("{:.3f} to set up, {:.3f} waiting for the input, {:.3f} in the encoder; bottleneck: {}", times.begun,
              times.waited, seconds - times.waited, 2 * times.waited > seconds ? "reading" : "encoding");
 }
 

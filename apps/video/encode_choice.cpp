@@ -31,7 +31,7 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
     log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
               to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
   else if (!fixed.levels)
-    log::info("--preset slow: along motion, {}x{} levels", params.temporal_levels, params.spatial_levels);
+    log::info("--preset slow: with motion, {}x{} levels", params.temporal_levels, params.spatial_levels);
   return params;
 }
 
@@ -84,7 +84,7 @@ void choose_structure(EncodeJob& job) {
     require(job.params.motion != Motion::kOff, ErrorKind::kBadArgument,
             "--preset slow reads the beginning of the input twice, which a pipe does not allow; use a file or another "
             "preset");
-    log::info("--preset slow: the beginning of a pipe is not read twice, so that levels are those of --preset medium");
+    log::info("--preset slow: a pipe cannot be read twice, so the levels are those of --preset medium");
     return;
   }
   // Of a first part what the whole would show: the search looks as far as it likes.
@@ -121,12 +121,12 @@ void make_joinable(const Command& app, const EncodeOptions& options, const std::
   for (const char* option : {"--bpp", "--bitrate", "--psnr"})
     require(!app.typed(option), ErrorKind::kBadArgument,
             std::string(option) +
-                " decides by what came before, which --joinable excludes; join first, then "
-                "'trivelet truncate' to a size or PSNR");
+                " depends on earlier GOPs, which --joinable excludes; join first, then 'trivelet truncate' to a size "
+                "or PSNR");
   require(params.target_bytes == 0, ErrorKind::kBadArgument,
-          "--size looks at the whole, which --joinable excludes; join first, then 'trivelet truncate --size'");
+          "--size needs the whole video, which --joinable excludes; join first, then 'trivelet truncate --size'");
   require(!app.typed("--keyint"), ErrorKind::kBadArgument,
-          "--keyint says where groups may refer to others, which --joinable excludes");
+          "--keyint needs GOPs that refer to each other, which --joinable excludes");
   if (params.motion != Motion::kOff) params.key_interval = 1;
   params.measure_errors = false;
   params.settings += " --joinable";
@@ -155,15 +155,15 @@ void choose_params(EncodeJob& job) {
   job.params = typed_params(options, job.common, job.app);
   require(!rounds_along_motion(job.params) || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
           "--device " + job.given.device +
-              ": --preset slow with --motion is coded on the CPU; leave the option out, or take another preset");
+              ": --preset slow with --motion is coded on the CPU; leave the option out, or use another preset");
   require(!options.resume || (options.output != "-" && !job.params.has_byte_target()), ErrorKind::kBadArgument,
           options.output == "-"
-              ? "--resume keeps what is coded beside the output, and standard output has no place; write to a file"
-              : "--resume: with a target for bytes nothing is finished before the end; use -q or --psnr");
+              ? "--resume keeps coded GOPs beside the output, which standard output does not allow; write to a file"
+              : "--resume: with a target for bytes no GOP is final before the end; use -q or --psnr");
   job.range = frame_range(options.frames, options.input);
   job.pin = pinned(options);
   require(!options.joinable || !job.range.has_times(), ErrorKind::kBadArgument,
-          "--frames " + options.frames + ": joinable parts begin where a GOP does; give numbers of frames");
+          "--frames " + options.frames + ": joinable parts begin with a GOP; give frame numbers instead of times");
   job.trace.emplace(job.common);
   if (may_predict(job.app, options)) {
     if (!job.pin) open_input(job);

@@ -53,7 +53,7 @@ std::string verify_lossy(const std::string& path, const EncodeOptions& options, 
     const Gop* x = a.next();
     const Gop* y = b.next();
     require((x ? x->frames() : 0) == (y ? y->frames() : 0), ErrorKind::kMismatch,
-            "the stream does not hold as many frames as the input");
+            "the stream has another number of frames than the input");
     if (!x) break;
     error.add(*x, *y, pool);
   }
@@ -71,7 +71,7 @@ void check_written(const std::string& path, const std::string& output, std::uint
     wrong = !stream.header_damage.empty() ? stream.header_damage : stream.index_damage;
     if (!stream.damaged_boxes.empty()) wrong = "the box '" + stream.damaged_boxes.front().type + "' is damaged";
     if (wrong.empty() && stream.has_index && found != frames)
-      wrong = fmt::format("its index has {} frames, {} were coded", found, frames);
+      wrong = fmt::format("its index has {} frames, but {} were coded", found, frames);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) throw;
     wrong = e.what();

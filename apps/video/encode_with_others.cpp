@@ -19,7 +19,7 @@ namespace {
 void keep_frames(WorkerSetup& setup, Processes& processes, const EncodeOptions& options, const Common& common) {
   std::unique_ptr<io::FrameReader> reader = io::open_reader(options.input, reader_options(options.reading, common));
   require(reader->stretches() > 1, ErrorKind::kBadStream,
-          "'" + options.input + "' has other key frames for each process");
+          "'" + options.input + "' has different key frames in each process");
   // More than what is read ahead to find the end of a GOP; then as many frames again that others decode meanwhile.
   setup.kept = std::make_unique<KeptFrames>(processes, name_of_input(options.input), std::move(reader),
                                             4 * static_cast<std::size_t>(setup.encoder->header().gop_frames));
@@ -101,14 +101,15 @@ void take_part(EncodeJob& job, WorkerSetup& own, Distribution& distribution) {
 void log_work(const EncodeJob& job, const WorkerSetup& own, const Distribution& distribution, const EncodeTotals& all) {
   if (all.coded.size() > 1)
     log::debug("{} {} coded {} GOPs", job.processes->size(), job.members, fmt::join(all.coded, " + "));
-  log::debug("{} {}; {}, {}; the first one took {:.3f} CPU s to find where GOPs end, {:.3f} s to write",
+  log::debug("{} {}; {}, {}; the first one took {:.3f} CPU s to find the ends of GOPs, {:.3f} s to write",
              job.processes->size(), job.members,
              distribution.reading == Reading::kDirect ? "each read its own frames"
              : own.kept
                  ? fmt::format("each frame was decoded once, {} of {}", fmt::join(own.kept->end(), " + "), all.frames)
                  : fmt::format("one read {} frames and sent them", all.frames),
-             all.positioned > 0 ? fmt::format("{} were written by who coded them", count_of(all.positioned, "GOP"))
-                                : "one wrote all",
+             all.positioned > 0
+                 ? fmt::format("{} were written by the process that coded them", count_of(all.positioned, "GOP"))
+                 : "one wrote all",
              all.finding, all.writing);
 }
 

@@ -140,7 +140,7 @@ void print_video(const VideoInfo& video, const Length& length) {
   if (video.rotation != 0 || video.mirrored)
     print_row("rotation",
               fmt::format("{}{} degrees clockwise", video.mirrored ? "mirrored, then " : "", video.rotation));
-  if (video.format.alpha && video.premultiplied) print_row("alpha", "colours are multiplied by it");
+  if (video.format.alpha && video.premultiplied) print_row("alpha", "premultiplied");
   if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
   if (!(video.colour == ColourTags{}))
     print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
@@ -440,12 +440,12 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
                         to_string(stream.profile) +
                             (stream.profile == Profile::kFast ? " (" + to_string(stream.fast_mode) + ")" : "")));
   if (stream.profile == Profile::kPredictive)
-    print_row("transform", "prediction: whole frames, all of them, exact alone; encode --transform wavelet has parts");
-  else
     print_row("transform",
-              fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout), d.temporal_levels,
-                          to_string(d.temporal), stream.motion ? " or along motion" : "", d.spatial_levels,
-                          to_string(d.spatial)));
+              "prediction: contains no smaller sizes, frame rates or qualities; encode --transform wavelet does");
+  else
+    print_row("transform", fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout),
+                                       d.temporal_levels, to_string(d.temporal), stream.motion ? " or with motion" : "",
+                                       d.spatial_levels, to_string(d.spatial)));
   print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
                                      stream.layers));
   if (!stream.settings.empty()) print_row("settings", stream.settings);
@@ -480,7 +480,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
 int run(const Options& options, const Common& common) {
   const bool is_stream = is_tvl_file(options.input);
   require(!options.series.is_typed() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
-          "--series, --only-matching: '" + options.input + "' is no folder of DICOM files");
+          "--series, --only-matching: '" + options.input + "' is not a folder of DICOM files");
   if (!is_stream)
     return io::is_volume(options.input) ? info_of_volume(options, common) : info_of_video(options, common);
   const StreamFile file = open_stream_file(options.input);

@@ -53,7 +53,7 @@ io::SideStreamOptions side_streams_of(const std::vector<Part>& parts, const std:
   if (taken.parts.empty()) return taken;
   require(film.audio != "opus" && film.audio != "flac", ErrorKind::kBadArgument,
           "--audio " + film.audio +
-              ": the sound of several files is joined as it is; --tracks-from FILE takes that of one");
+              ": the sound of several files is joined unchanged; --tracks-from FILE takes that of one file");
   taken.from = taken.parts[0].from;
   taken.clock_offset_us = taken.parts[0].clock_offset_us;
   taken.sound = film.audio != "none";
@@ -93,7 +93,7 @@ int run(const Options& options, const Common& common, const Command& app) {
 
 Action define_join(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->inputs, "Streams in their order in time; files, since their indexes are at their ends")
+  app.add_option("IN", options->inputs, "Streams in order of time; files only, because their indexes are at their ends")
       .required();
   app.add_option("-o,--output", options->output, "Stream to write; - = standard output").required().type_name("OUT");
   add_film_options(app, options->film);
@@ -101,11 +101,9 @@ Action define_join(Command& app, Common& common) {
   add_limit_options(app, common, false);
   add_log_options(app, common);
   app.add_footer(
-      "Streams fit that differ in their length only. Parts of a video that were encoded with --joinable give the same\n"
-      "bytes as encoding it at once: see 'trivelet encode --help'. Sound, subtitles\n"
-      "and chapters of films (.mkv) follow each other as their pictures do, and parts that 'extract' cut out of one "
-      "film\n"
-      "have them as that film did.");
+      "Streams can be joined if they differ in length only. Parts of a video that were encoded with --joinable give "
+      "the\nsame bytes as encoding it at once: see 'trivelet encode --help'. Sound, subtitles and chapters of films "
+      "(.mkv) are\nappended as the pictures are. Parts that 'extract' cut out of one film give those of that film.");
   return [options, &common, app] { return run(*options, common, app); };
 }
 

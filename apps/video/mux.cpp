@@ -85,8 +85,7 @@ Action define_mux(Command& app, Common& common) {
   add_log_options(app, common);
   app.add_footer(
       "'--tracks-from in.mp4' adds the sound, subtitles, chapters, attachments and tags of the file that the stream "
-      "was\n"
-      "encoded from. 'trivelet demux' gives the stream back as it was.");
+      "was\nencoded from. 'trivelet demux' restores the stream byte for byte.");
   return [options, &common] { return naming(options->input, [&] { return run_mux(*options, common); }); };
 }
 

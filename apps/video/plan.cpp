@@ -106,10 +106,9 @@ Action define_plan(Command& app, Common& common) {
   add_limit_options(app, common);
   add_log_options(app, common);
   app.add_footer(
-      "Prints a line for every range: its first byte and how many follow. A file that holds nothing else decodes with\n"
-      "the same options. Of a film in Matroska that is what its pictures are decoded from, and the heads of all "
-      "packets,\n"
-      "which tell where those of the pictures are.");
+      "Prints a line for every range: its first byte and its length. A file that holds only these ranges decodes "
+      "with\nthe same options. For a film in Matroska these are the data of its pictures, and the headers of all "
+      "packets,\nwhich locate those of the pictures.");
   return [options, &common] { return naming(options->input, [&] { return run(*options, common); }); };
 }
 

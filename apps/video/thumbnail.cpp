@@ -113,7 +113,7 @@ int run(const Options& options, const Common& common) {
   require(!volume_in(options.input, common), ErrorKind::kUnsupported,
           "'" + options.input + "' holds a volume; 'trivelet view' shows its slices");
   const StreamFile file = open_stream_file(options.input);
-  require(file.source->seekable(), ErrorKind::kBadArgument, "thumbnails are made of files, not of pipes");
+  require(file.source->seekable(), ErrorKind::kBadArgument, "a thumbnail needs a file, not a pipe");
   const StreamInfo stream = probe(*file.source, limits(common));
   constexpr double kEnough = 0.12;  // what is black, white or just appearing has less
   constexpr int kMostGops = 4;
@@ -159,11 +159,11 @@ Action define_thumbnail(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream, or film in Matroska").required();
   app.add_option("OUT", options->output, "Picture to write: .png, .jpg, .ppm").required();
-  app.add_option("--size", options->size, "Width and height at most; the picture is halved until it fits")
+  app.add_option("--size", options->size, "Largest width and height; the picture is halved until it fits")
       .range(16, 65536)
       .type_name("N")
       .show_default();
-  app.add_option("--frame", options->frame, "Of this frame [the first one with some contrast]")
+  app.add_option("--frame", options->frame, "Frame to show [the first one with some contrast]")
       .range(0, 1000000000)
       .type_name("N");
   add_overwrite_option(app, common);

@@ -103,33 +103,33 @@ int run(const std::string& command, const Options& options, const Common& common
               result.first_frame + result.frames);
   for (const std::string& line : result.damage) log::warn("{}", line);
   require(result.damage.empty(), ErrorKind::kBadStream,
-          "'" + options.input + "' is damaged; the output holds what was intact");
+          "'" + options.input + "' is damaged; the output has the intact part");
   return kExitDone;
 }
 
 void add_files(Command& app, Options& options) {
-  app.add_option("IN", options.input, "Stream to read; a file, since its index is at its end").required();
+  app.add_option("IN", options.input, "Stream to read; a file, because its index is at its end").required();
   app.add_option("OUT", options.output, "Stream to write; - = standard output").required();
 }
 
 void add_targets(Command& app, Options& options, bool required) {
   Command group = app.add_group("How much to keep", required ? 1 : 0, 1);
-  group.add_option("--size", options.size, "Bytes the output may have: 10M, 500k").type_name("SIZE");
-  group.add_option("--bpp", options.bits_per_pixel, "Bits per pixel the output may have").positive().type_name("X");
-  group.add_option("--bitrate", options.bit_rate, "Bits per second the output may have: 8M, 500k").type_name("R");
+  group.add_option("--size", options.size, "Most bytes of the output: 10M, 500k").type_name("SIZE");
+  group.add_option("--bpp", options.bits_per_pixel, "Most bits per pixel of the output").positive().type_name("X");
+  group.add_option("--bitrate", options.bit_rate, "Most bits per second of the output: 8M, 500k").type_name("R");
   group
       .add_option("--layers", options.layers,
-                  "Whole quality layers to keep: of volumes, 'trivelet info' lists PSNR and largest error of each")
+                  "Number of whole quality layers to keep; 'trivelet info' lists PSNR and largest error of each layer "
+                  "of a volume")
       .range(1, 16)
       .type_name("N");
-  group.add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as the index predicts it")
+  group.add_option("--psnr", options.psnr, "PSNR to keep, in dB over all planes, as predicted by the index")
       .range(1.0, 120.0)
       .type_name("DB");
 }
 
 void add_common(Command& app, Options& options, Common& common) {
-  app.add_flag("--keep-partial", options.keep_partial,
-               "Leave damaged GOPs of the input out; the exit code is 4 all the same");
+  app.add_flag("--keep-partial", options.keep_partial, "Leave damaged GOPs out; the exit code is still 4");
   add_film_options(app, options.film);
   add_overwrite_option(app, common);
   add_limit_options(app, common);
@@ -144,9 +144,8 @@ Action define_truncate(Command& app, Common& common) {
   add_targets(app, *options, true);
   add_common(app, *options, common);
   app.add_footer(
-      "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the\n"
-      "sizes and the quality of the layers; of volumes what was measured, in PSNR and largest error. The result can "
-      "be\n"
+      "Whole quality layers are kept as far as they fit, then parts of the next one. 'trivelet info' lists the sizes "
+      "and\nthe predicted PSNR of the layers; for volumes the measured PSNR and largest error. The result can be "
       "truncated again.");
   return [options, &common, app] {
     return naming(options->input, [&] { return run("truncate", *options, common, app); });
@@ -157,19 +156,19 @@ Action define_extract(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   constexpr const char* kPart = "What to keep";
   add_files(app, *options);
-  app.add_option("--reduce", options->reduce, "Halve width and height so many times, 0..8")
+  app.add_option("--reduce", options->reduce, "Halve width and height N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate so many times, 0..8")
+  app.add_option("--temporal-reduce", options->temporal_reduce, "Halve the frame rate N times, 0..8")
       .range(0, 8)
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option(
-         "--frames", options->frames,
-         "Only the GOPs with frames A up to, without, B; A: and :B leave an end open; times, too: 1.5s:00:01:10")
+  app.add_option("--frames", options->frames,
+                 "Only the GOPs with frame A up to, but not including, frame B; A: and :B leave an end open; also "
+                 "times: 1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
   add_targets(app, *options, false);

@@ -141,7 +141,7 @@ Checked check_parts(Processes& processes, const PartWork& own, ByteSource& sourc
   };
   for (const std::vector<std::uint8_t>& bytes :
        do_parts(processes, own, [&](std::uint64_t frames) { progress.update(frames); })) {
-    ByteReader in(bytes.data(), bytes.size(), "what a process found");
+    ByteReader in(bytes.data(), bytes.size(), "results of a process");
     std::uint64_t frames = 0, gops = 0, damaged = 0, same = 0, longer = 0, lines = 0;
     in.varint(frames);
     in.varint(gops);
@@ -254,7 +254,8 @@ int run(const Options& given, const Common& given_common, const Command& app) {
   const bool together =
       processes && options.input != "-" && options.against != "-" && file.source->seekable() && stream.has_index;
   if (processes && !together)
-    log::info("one process verifies '{}' alone: others cannot find its GOPs without an index in a file", options.input);
+    log::info("one process verifies '{}', the others are idle: without an index in a file they cannot find its GOPs",
+              options.input);
   Checked checked;
   VideoError error(info);
   {
@@ -300,9 +301,9 @@ int run(const Options& given, const Common& given_common, const Command& app) {
 Action define_verify(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream to check; - = standard input").required();
-  app.add_option(
-         "--against", options->against,
-         "Compare with this video: a lossless stream must be identical (else exit code 6), a lossy one says its PSNR")
+  app.add_option("--against", options->against,
+                 "Compare with this video: a lossless stream must be identical (otherwise exit code 6), of a lossy one "
+                 "the PSNR is printed")
       .type_name("ORIG");
   app.add_flag("--json", options->json, "Print JSON; the exit code is the same");
   add_input_options(app, options->reading);

@@ -140,7 +140,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
   is_tvl_ = options.format.empty() && is_tvl_file(path);
   require(!is_tvl_ || options.stream.empty(), ErrorKind::kBadArgument,
           "--stream " + options.stream + ": " + name_of_input(path) +
-              " is a Trivelet stream; others may hold several videos");
+              " is a Trivelet stream; --stream is for other files, which may hold several videos");
   if (is_tvl_) {
     require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
     reader_ = naming(path, [&] { return std::make_unique<TvlReader>(path, common, range); });
@@ -256,19 +256,19 @@ class PlainOutput final : public io::StreamOutput {
 
 void add_film_options(Command& app, FilmOptions& options) {
   constexpr const char* kFilm = "Sound, subtitles, chapters (outputs that hold them: .mkv, .mp4 ...)";
-  auto audio = app.add_option("--audio", options.audio, "Sound: as it is, none, or coded anew")
+  auto audio = app.add_option("--audio", options.audio, "Sound: copy unchanged, leave out, or encode again")
                    .one_of({"copy", "none", "opus", "flac"})
                    .show_default()
                    .group(kFilm);
-  app.add_flag("--only-video", options.only_video, "Neither sound nor subtitles, chapters, attachments and tags")
+  app.add_flag("--only-video", options.only_video, "Leave out sound, subtitles, chapters, attachments and tags")
       .group(kFilm)
       .excludes(audio);
-  app.add_option("--tracks-from", options.tracks_from, "Take all these from another file instead of the input")
+  app.add_option("--tracks-from", options.tracks_from, "Take all of these from another file instead of the input")
       .type_name("FILE")
       .group(kFilm);
   app.add_option(
          "--map", options.map,
-         "Only these tracks beside the video, named as for ffmpeg: a:0, s, 3, m:language:eng; -s: all but these")
+         "Only these tracks beside the video, in ffmpeg's notation: a:0, s, 3, m:language:eng; -s: all but these")
       .type_name("TRACKS")
       .repeatable()
       .group(kFilm)
@@ -308,8 +308,10 @@ io::SideStreamOptions side_streams_for(const std::string& input, const io::SideS
   taken.before_last_frame = frames.has_end() || frames.end_seconds;
   taken.from = options.tracks_from;
   if (taken.from.empty() && input == "-" && !side_streams.empty())
-    log::warn("{} of standard input are left out, for a pipe is read but once; --tracks-from FILE takes them of a file",
-              io::to_string(side_streams));
+    log::warn(
+        "{} of standard input are left out, because a pipe is read only once; --tracks-from FILE takes them from a "
+        "file",
+        io::to_string(side_streams));
   if (taken.from.empty() && input != "-" && (!side_streams.empty() || io::holds_stream(input))) taken.from = input;
   if (!taken.from.empty() && io::holds_stream(taken.from))
     taken.clock_offset_us = io::MatroskaSource(taken.from).clock_offset_us();
@@ -331,11 +333,10 @@ bool names_other_file(const std::string& output) {
 }
 
 void require_stream_name(const std::string& output) {
-  require(
-      !names_other_file(output), ErrorKind::kBadArgument,
-      "'" + output +
-          "' is the name of another kind of file, and a Trivelet stream is to be written; name it .tvl, or .mkv for "
-          "a film with sound ('trivelet decode' writes other kinds)");
+  require(!names_other_file(output), ErrorKind::kBadArgument,
+          "'" + output +
+              "' is the name of another kind of file, but this command writes a Trivelet stream; name it .tvl, or .mkv "
+              "for a film with sound ('trivelet decode' writes other kinds)");
 }
 
 bool is_matroska_name(const std::string& output) { return std::filesystem::path(output).extension() == ".mkv"; }
@@ -354,7 +355,8 @@ std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output) {
 
 void warn_of_loss(const std::string& output, const io::SideStreams& input, const FilmOptions& options) {
   if (!input.empty() && !options.only_video)
-    log::warn("'{}' holds pictures only: {} of the input are left out; .mkv holds them", output, io::to_string(input));
+    log::warn("'{}' holds pictures only: {} of the input are left out; .mkv can hold them", output,
+              io::to_string(input));
 }
 
 void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks) {
@@ -383,8 +385,8 @@ FrameRange frame_range(const std::string& text, const std::string& input) {
   const StreamFile file = open_stream_file(input);
   require(file.source->seekable(), ErrorKind::kBadArgument,
           "--frames " + text +
-              ": where times are in a stream stands at its end, and a pipe cannot be read from there; "
-              "use a file or numbers of frames");
+              ": the times of a stream are at its end, which a pipe does not allow to read first; use a file or frame "
+              "numbers");
   std::uint64_t bytes_read = 0;
   StreamInput in(*file.source, bytes_read);
   StreamLayout layout;
@@ -425,10 +427,10 @@ FrameRange frame_range(const std::string& text, const std::string& input) {
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop) {
   in.seek(gop.offset + kBoxHeaderBytes);
   std::vector<std::uint8_t> bytes;
-  require(in.append(bytes, 4), ErrorKind::kBadStream, "a GOP ends within its head");
+  require(in.append(bytes, 4), ErrorKind::kBadStream, "a GOP ends within its header");
   const auto size = load_little_endian<std::uint32_t>(bytes.data());
   require(size >= 8 && size <= kMaxHeaderBytes && in.append(bytes, size - 4), ErrorKind::kBadStream,
-          "a GOP ends within its head");
+          "a GOP ends within its header");
   return parse_gop_header(stream, bytes.data(), bytes.size());
 }
 
@@ -450,7 +452,7 @@ int buffer_frames(const VideoInfo& info) {
 
 void warn_of_lost_index(const std::string& path, const std::string& index_damage) {
   if (!index_damage.empty())
-    log::warn("{}: {}; the GOPs were found by their packets", name_of_input(path), index_damage);
+    log::warn("{}: {}; the GOPs were found without it, by their packets", name_of_input(path), index_damage);
 }
 
 void check_output(const std::string& input, const std::string& output, bool binary) {
@@ -459,7 +461,7 @@ void check_output(const std::string& input, const std::string& output, bool bina
   std::error_code ignored;
   if (input != "-" && output != "-" && std::filesystem::is_regular_file(input, ignored))
     require(!std::filesystem::equivalent(input, output, ignored), ErrorKind::kBadArgument,
-            "'" + output + "' is input and output at once");
+            "'" + output + "' is both input and output");
 }
 
 }  // namespace trivelet::cli

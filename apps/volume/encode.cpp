@@ -21,7 +21,8 @@ std::vector<double> parse_fill_values(const std::string& text) {
     const char* end = one.data() + one.size();
     const auto [stop, error] = std::from_chars(one.data(), end, value);
     require(error == std::errc() && stop == end, ErrorKind::kBadArgument,
-            "--fill-value '" + text + "': '" + one + "' is no number; write some, as in -9999,1e20");
+            "--fill-value '" + text + "': '" + one +
+                "' is not a number; write numbers separated by commas, e.g. -9999,1e20");
     values.push_back(value);
   }
   return values;
@@ -78,9 +79,9 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
 }  // namespace
 
 void add_volume_encode_options(Command& app, EncodeOptions& options, Option verify) {
-  constexpr const char* kVolumes = "Volumes (lossless unless told otherwise; not a medical device)";
+  constexpr const char* kVolumes = "Volumes (lossless by default; not a medical device)";
   auto error = app.add_option("--max-error", options.max_error,
-                              "No voxel errs by more, in stored units; holds for every voxel by construction")
+                              "Largest error of any voxel, in stored units; guaranteed by construction")
                    .non_negative()
                    .type_name("E")
                    .group(kVolumes);
@@ -89,30 +90,28 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
       .type_name("E")
       .group(kVolumes)
       .excludes(error);
-  app.add_option(
-         "--fill-value", options.fill_values,
-         "With loss: such values, as -9999 or 1e20, mean that nothing is there; they come back exactly, and NaN does "
-         "without being named")
+  app.add_option("--fill-value", options.fill_values,
+                 "Lossy: values that mean \"no data\", e.g. -9999 or 1e20; they are restored exactly, as NaN always is")
       .type_name("V,...")
       .group(kVolumes);
-  app.add_option("--ratio", options.ratio, "Lossy: a file so many times smaller than the voxels, never larger")
+  app.add_option("--ratio", options.ratio, "Lossy: the file is at least R times smaller than the voxels")
       .range(1.0, 1e9)
       .type_name("R")
       .group(kVolumes);
-  app.add_option("--slab", options.slab, "Slices transformed together, 1..128 [parts of about 64, lossy 128]")
+  app.add_option("--slab", options.slab, "Slices coded together, 1..128 [parts of about 64, lossy 128]")
       .range(1, 128)
       .type_name("N")
       .group(kVolumes);
   auto no_verify = app.add_flag("--no-verify", options.no_verify,
-                                "Do not check what is coded, nor decode and compare the finished file")
+                                "Do not verify the result, neither while coding nor by decoding the finished file")
                        .group(kVolumes)
                        .excludes(verify);
   app.add_flag("--verify-full", options.verify_full,
-               "Of volumes by prediction: decode the finished file and compare, instead of checking while coding")
+               "With prediction: decode the finished file and compare, instead of checking while coding")
       .group(kVolumes)
       .excludes(no_verify);
   app.add_option("--type", options.voxel_type,
-                 "Raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., be behind for big-endian")
+                 "Type of raw volumes (--size WxHxD): u8 s8 u16 s16 u32 s32 f32 f64 ..., with suffix be for big-endian")
       .type_name("T")
       .group(kVolumes);
   add_series_options(app, options.series, kVolumes);
@@ -144,10 +143,9 @@ int run_volume(const EncodeOptions& options, const Common& common, const Command
   const bool other_target =
       params.target_bytes > 0 || app.typed("-q") || app.typed("--step") || app.typed("--bpp") || app.typed("--psnr");
   const bool lossy = other_target || options.ratio > 0;
-  require(
-      !(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
-      "--max-error and --lossless say how good every voxel is, and take no other target (-q, --step, --bpp, --psnr, "
-      "--size, --ratio)");
+  require(!(lossy && (bounded || options.coding.lossless)), ErrorKind::kBadArgument,
+          "--max-error and --lossless bound the error of every voxel and exclude other targets (-q, --step, --bpp, "
+          "--psnr, --size, --ratio)");
   require(options.ratio == 0 || !other_target, ErrorKind::kBadArgument,
           "--ratio excludes the other targets: a file has one");
   if (!lossy) {

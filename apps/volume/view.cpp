@@ -114,7 +114,7 @@ int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   const bool is_stream = volume_in(options.input, common).has_value();
   require(is_stream || wants_volume(options.input, options.typed), ErrorKind::kBadArgument,
-          "'" + options.input + "' is no volume");
+          "'" + options.input + "' is not a volume");
   auto source = is_stream ? nullptr : open_volume_source(options.input, volume_options(options.typed, common), common);
   const io::VolumeInfo whole = is_stream ? volume_in(options.input, common)->info : source->info();
   std::vector<Plane> planes;
@@ -184,19 +184,21 @@ int run(const Options& options, const Common& common) {
 
 Action define_view(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "Volume, or stream of one").required();
+  app.add_option("IN", options->input, "Volume, or a stream of a volume").required();
   app.add_option("-o,--output", options->output, "Picture to write: .png (with FFmpeg) or .pgm")
       .required()
       .type_name("FILE");
   auto slice =
-      app.add_option("--slice", options->slice, "Which one: x=N, y=N, z=N [the middle along z]").type_name("z=N");
+      app.add_option("--slice", options->slice, "Slice to draw: x=N, y=N, z=N [the middle along z]").type_name("z=N");
   app.add_flag("--montage", options->montage, "The middle planes along z, y and x side by side").excludes(slice);
-  app.add_option("--window", options->window, "Scaled values that become black and white [what occurs in the picture]")
+  app.add_option("--window", options->window,
+                 "Scaled values that become black and white [least and largest in the picture]")
       .type_name("LOW:HIGH");
-  app.add_option("--size", options->typed.size, "Of a raw volume").type_name("WxHxD");
-  app.add_option("--type", options->typed.type, "Of a raw volume, as for encode").type_name("T");
+  app.add_option("--size", options->typed.size, "Size of a raw volume").type_name("WxHxD");
+  app.add_option("--type", options->typed.type, "Type of a raw volume, as for encode").type_name("T");
   add_series_options(app, options->typed.series);
-  app.add_flag("--allow-outside", options->typed.allow_outside, "Read data files in other folders than the header's");
+  app.add_flag("--allow-outside", options->typed.allow_outside,
+               "Read data files in other folders than that of the header");
   add_overwrite_option(app, common);
   add_limit_options(app, common);
   add_work_options(app, common);

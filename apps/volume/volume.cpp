@@ -23,7 +23,7 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
   std::uint64_t bytes = 0;
   for (const io::VolumeFile& f : found.envelope.files) bytes += f.voxel_bytes;
   require(found.envelope.files.empty() || bytes == found.info.bytes(), ErrorKind::kBadStream,
-          "the header in the stream is one of a volume of another size");
+          "the header in the stream is of a volume of another size");
   found.coded = std::move(*coded);
   return found;
 }
@@ -40,9 +40,9 @@ std::shared_ptr<const Backend> volume_backend(const std::string& device, std::si
   require(!named, ErrorKind::kUnsupported,
           "--device " + device +
               ": prediction is coded on the CPU; leave the option out, or encode with --transform wavelet, which a GPU "
-              "takes");
+              "supports");
   if (const DeviceChoice choice = choose_device(device); choice.gpu >= 0)
-    log::info("prediction is coded on the CPU; GPU {}, {}, takes --transform wavelet", choice.gpu, choice.name);
+    log::info("prediction is coded on the CPU; GPU {}, {}, supports --transform wavelet", choice.gpu, choice.name);
   return nullptr;
 }
 
@@ -88,7 +88,7 @@ class FileVolume final : public VolumeSource {
 }  // namespace
 
 VoxelRegion parse_region(const std::string& text, const io::VolumeInfo& info) {
-  const std::string bad = "--region " + text + ": write x,y,z,w,h,d: the first voxel and how many from there";
+  const std::string bad = "--region " + text + ": write x,y,z,w,h,d: the first voxel, then width, height and depth";
   const std::vector<std::uint64_t> n = parse_list(text, ',', bad);
   require(n.size() == 6, ErrorKind::kBadArgument, bad);
   const VoxelRegion r{n[0], n[1], n[2], n[3], n[4], n[5]};
@@ -98,7 +98,8 @@ VoxelRegion parse_region(const std::string& text, const io::VolumeInfo& info) {
   require(inside(r.x, r.width, static_cast<std::uint64_t>(info.width)) &&
               inside(r.y, r.height, static_cast<std::uint64_t>(info.height)) && inside(r.z, r.depth, info.slices),
           ErrorKind::kBadArgument,
-          fmt::format("--region {}: leaves the volume of {}x{}x{} voxels", text, info.width, info.height, info.slices));
+          fmt::format("--region {}: is not inside the volume of {}x{}x{} voxels", text, info.width, info.height,
+                      info.slices));
   return r;
 }
 
@@ -109,13 +110,12 @@ std::string volume_size(const InputOptions& input) {
 }
 
 void add_series_options(Command& app, SeriesChoice& series, const char* group) {
-  auto name = app.add_option("--series", series.name,
-                             "DICOM folders with several series: the one to read, by its UID or its number")
-                  .type_name("UID|N");
-  auto only =
-      app.add_flag("--only-matching", series.only_matching,
-                   "DICOM folders: leave out files of another orientation, spacing, size or type than most, and "
-                   "those that are there twice");
+  auto name =
+      app.add_option("--series", series.name, "DICOM folders with several series: the series to read, by UID or number")
+          .type_name("UID|N");
+  auto only = app.add_flag(
+      "--only-matching", series.only_matching,
+      "DICOM folders: leave out files of another orientation, spacing, size or type than the majority, and duplicates");
   if (!group) return;
   name.group(group);
   only.group(group);

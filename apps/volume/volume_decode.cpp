@@ -90,7 +90,7 @@ class StreamVolume final : public VolumeSource {
     if (!workers.processes) return;
     std::vector<VolumePiece> pieces = volume_pieces(*decoder_, params);
     if (pieces.size() < 2) {
-      log::info("one process decodes '{}' alone: it has no parts for others", path);
+      log::info("one process decodes '{}', the others are idle: it cannot be divided", path);
       return;
     }
     workers.call();
@@ -140,7 +140,7 @@ void warn_of_new_header(const std::string& output, const std::string& extension,
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);
   if (!info.format.empty() && info.format != "raw")
-    log::info("'{}' has a new header; of that of the {} file it keeps what places the voxels and scales them", output,
+    log::info("'{}' has a new header; it keeps position, spacing and scale from that of the {} file", output,
               info.format);
 }
 
@@ -203,7 +203,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
     require(extension.empty() || other || as_it_was || folder || belongs_to(envelope, extension),
             ErrorKind::kBadArgument,
             "'" + output + "': a volume is not written as ." + extension +
-                "; .nii, .nii.gz, .nrrd, .mha and .raw can be, and the name of the files that were encoded");
+                "; use .nii, .nii.gz, .nrrd, .mha or .raw, or the extension of the files that were encoded");
     if (!whole || other || envelope.files.empty()) {
       require(io::can_make(extension), ErrorKind::kUnsupported,
               "'" + output + "': " + (whole ? "a volume" : "a part of a volume") +

@@ -26,11 +26,11 @@ void check_envelope(const std::vector<std::uint8_t>& bytes, const io::VolumeInfo
     std::uint64_t voxel_bytes = 0;
     for (const io::VolumeFile& f : envelope.files) voxel_bytes += f.voxel_bytes;
     require(voxel_bytes == info.bytes(), ErrorKind::kMismatch,
-            fmt::format("it is one of {} bytes of voxels, where {} were read", voxel_bytes, info.bytes()));
+            fmt::format("it describes {} bytes of voxels, but {} were read", voxel_bytes, info.bytes()));
     if (envelope.format == "raw") return;
     const io::VolumeInfo said = io::volume_info(envelope);
     require(said.width == info.width && said.height == info.height && said.all_slices() == info.all_slices(),
-            ErrorKind::kMismatch, "it tells another size than was read");
+            ErrorKind::kMismatch, "it describes another size than was read");
   } catch (const Error& e) {
     fail(ErrorKind::kMismatch, std::string("the header that the stream would hold cannot be read again: ") + e.what());
   }

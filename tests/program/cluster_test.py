@@ -113,7 +113,7 @@ def identity():
     for options in ([], ["--size", "60k"]):
         many = run(["encode", "a.y4m", "many.tvl", "--gop", "8", *options, "-y"], 3, talk="-v")
         coded = said_by("written by all", many, r"coded ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) GOPs")
-        if said_by("written by all", many, r"each read its own frames, ([0-9]+) GOPs were written by who") != [sum(coded)]:
+        if said_by("written by all", many, r"each read its own frames, ([0-9]+) GOPs were written by the process that coded them") != [sum(coded)]:
             complain("written by all: not all GOPs were written by who coded them", many)
     # Where one of them does not see the output, it sends what it codes.
     os.mkdir("elsewhere")
@@ -122,7 +122,7 @@ def identity():
     many = subprocess.run(together(3, *wrap), capture_output=True, timeout=IN_TIME, env=environment,
                           stdin=subprocess.DEVNULL)
     coded = said_by("written elsewhere", many, r"coded ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) GOPs")
-    if len(coded) == 3 and said_by("written elsewhere", many, r", ([0-9]+) GOPs were written by who") != [coded[0] + coded[2]]:
+    if len(coded) == 3 and said_by("written elsewhere", many, r", ([0-9]+) GOPs were written by the process that coded them") != [coded[0] + coded[2]]:
         complain("written elsewhere: other GOPs than those were written by who coded them", many)
     if one.returncode or Path("one.tvl").read_bytes() != Path("apart.tvl").read_bytes() or os.listdir("elsewhere"):
         complain("written elsewhere: other bytes than one process", many)
@@ -450,7 +450,7 @@ def killed_decoding():
 
 
 def refused_journals(arguments, journal):
-    """What another build left is not mixed with what this one codes, and what is no journal is nobody's to write over."""
+    """What another build left is not mixed with what this one codes, and what is not a journal is nobody's to write over."""
     left = journal.read_bytes()
     other_build = Path("other_build")
     shutil.copy(program, other_build)
