@@ -458,9 +458,9 @@ def refused_journals(arguments, journal):
         file.write(b"changed")
     for what, by, content, text in (
         ("of another build", str(other_build.resolve()), left, b"another build"),
-        ("without a signature, as once", program, left[8:], b"no journal"),
-        ("of another version", program, left[:7] + bytes([left[7] + 1]) + left[8:], b"no journal"),
-        ("a file of the user's", program, b"my thesis", b"no journal"),
+        ("without a signature, as once", program, left[8:], b"not a journal"),
+        ("of another version", program, left[:7] + bytes([left[7] + 1]) + left[8:], b"not a journal"),
+        ("a file of the user's", program, b"my thesis", b"not a journal"),
     ):
         journal.write_bytes(content)
         result = subprocess.run([by, *arguments, "--resume", "-y"], env=environment, capture_output=True,
