@@ -392,11 +392,13 @@ def unpacked(path: Path) -> bytes:
     before, found, packed = data.partition(b"\x1f\x8b")  # behind lines that are skipped
     if found and path.suffix == ".raw" and before == b"one\ntwo, which is skipped\n":
         return before + gzip.decompress(found + packed)
-    for mark, unpack in ((b"encoding: gzip", gzip.decompress), (b"CompressedData = True", zlib.decompress)):
-        for end in (b"\n\n", b"ElementDataFile = LOCAL\n"):
-            head, found, body = data.partition(end)
-            if found and mark in head:
-                return head + unpack(body)
+    for mark, end, unpack in (
+        (b"encoding: gzip", b"\n\n", gzip.decompress),
+        (b"CompressedData = True", b"ElementDataFile = LOCAL\n", zlib.decompress),
+    ):
+        head, found, body = data.partition(end)
+        if found and mark in head:
+            return head + unpack(body)
     try:
         return zlib.decompress(data)
     except zlib.error:
