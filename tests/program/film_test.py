@@ -560,6 +560,13 @@ def test_choice(folder: Path, film: Path) -> None:
     told = json.loads(run("info", out, "--json"))["video"]
     check((told["width"], told["height"]) == (64, 48), f"--stream v:1: {told['width']}x{told['height']}")
     check(tracks(out)[0] == ("video", "ffv1") and len(tracks(out)) == 4, f"--stream: the other video comes along: {tracks(out)}")
+    # A picture whose alpha takes more bits than its colours.
+    ffmpeg("-f", "lavfi", "-i", "color=red:size=64x48:duration=0.2", "-f", "lavfi", "-i", "testsrc=size=64x48:duration=0.2",
+           "-map", "0", "-map", "1", "-c:v", "png", "-pix_fmt:0", "rgb24", "-pix_fmt:1", "gray",
+           "-disposition:v:0", "default", "-disposition:v:1", "default", folder / "alpha.mov")  # fmt: skip
+    said = run("encode", folder / "alpha.mov", out, *FAST)
+    told = json.loads(run("info", out, "--json"))["video"]
+    check(told["pixel_format"] == "gbrp", f"of equally large videos the first is coded: {told['pixel_format']}; {said}")
     run("encode", many, out, *FAST, "--stream", "1", "--map", "a:1", "--map", "s")
     check(tracks(out) == [("audio", "pcm_s16le"), ("subtitle", "subrip")], f"--map a:1 s: {tracks(out)}")
     run("encode", many, out, *FAST, "--map", "0:m:language:eng")

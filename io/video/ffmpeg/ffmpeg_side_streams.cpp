@@ -89,6 +89,16 @@ bool matches(AVFormatContext& input, AVStream& stream, const std::string& specif
   return found > 0;
 }
 
+/// Whether `other` is as large and as much the default as `best`: alpha and depth stand behind the picture they belong to,
+/// and may well have more bits than it has.
+bool is_first_of_equals(const AVStream& other, const AVStream& best) {
+  constexpr int kPlaces = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS;
+  const AVCodecParameters& codec = *other.codecpar;
+  return codec.codec_type == AVMEDIA_TYPE_VIDEO && codec.width == best.codecpar->width &&
+         codec.height == best.codecpar->height && ((other.disposition ^ best.disposition) & kPlaces) == 0 &&
+         avcodec_find_decoder(codec.codec_id) != nullptr;
+}
+
 }  // namespace
 
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name) {
@@ -101,7 +111,10 @@ int main_video(AVFormatContext& input, const std::string& specifier, const std::
   }
   require(specifier.empty(), ErrorKind::kBadArgument,
           name + " has no video " + specifier + "; its tracks: " + list_tracks(input));
-  return av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  const int best = av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  for (int i = 0; i < best; ++i)
+    if (is_first_of_equals(*input.streams[i], *input.streams[best])) return i;
+  return best;
 }
 
 SideStreams side_streams_of(AVFormatContext& input, int video) {
