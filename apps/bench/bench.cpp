@@ -172,7 +172,7 @@ Clip load(const Options& options, const Common& common, const Command& app, Enco
   return clip;
 }
 
-/// At least `frames` frames in GOPs of full length; a shorter clip goes on backwards and forwards.
+/// At least `frames` frames in GOPs of full length; a shorter clip is repeated backward and forward.
 std::vector<Gop> whole_gops(const Clip& clip, int frames, int gop_frames) {
   std::vector<std::pair<const Gop*, int>> at;
   for (const Gop& gop : clip.gops)
@@ -201,7 +201,7 @@ std::vector<Gop> whole_gops(const Clip& clip, int frames, int gop_frames) {
 
 // ----------------------------------------------------------------------------------------------------------- a run
 
-/// Seconds of one direction: by the clock, and by the codec's own count per stage.
+/// Seconds of one direction: by the clock, and by the codec's own times of the stages.
 struct Seconds {
   double all = 0;
   double transform = 0;
@@ -231,7 +231,7 @@ Seconds encode(const Clip& clip, const EncoderParams& params, const Backend* bac
   return {seconds, s.transform.seconds, s.coder.seconds, s.hash.seconds + s.pack.seconds + s.write.seconds, s, {}};
 }
 
-/// Touches all of its memory, as frames have been that are used again: the first time is the system's.
+/// Touches all of the memory, as reused frames have been: the first access includes the system's work.
 void fill(Gop& gop) {
   gop.set_frames(gop.capacity());
   for (int c = 0; c < gop.components(); ++c) {
@@ -277,7 +277,7 @@ Seconds median(const std::vector<Run>& runs, Seconds Run::*direction) {
   return {of(&Seconds::all), of(&Seconds::transform), of(&Seconds::coder), of(&Seconds::container), {}, {}};
 }
 
-/// That of the run which took the median time, or a little less.
+/// The figures of the run with the median time, or one slightly faster.
 const Seconds& typical(const std::vector<Run>& runs, Seconds Run::*direction) {
   std::vector<const Seconds*> sorted;
   for (const Run& run : runs) sorted.push_back(&(run.*direction));

@@ -90,8 +90,8 @@ void transforms(Csv& csv) {
   }
 }
 
-/// The codec on all of these at once, every run of it begun and ended together: the first one's figures with the frames
-/// a second of all.
+/// The codec on several GPUs at once; each run starts and ends on all of them together. Returns the figures of the
+/// first GPU with the frames a second of all.
 gpu::CodecFigures bench_codecs(const std::vector<std::string>& devices, const VideoInfo& info,
                                const std::vector<Gop>& clip, const EncoderParams& params,
                                const gpu::CodecBenchOptions& options) {

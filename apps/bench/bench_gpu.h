@@ -15,7 +15,7 @@ struct GpuBench {
   std::string csv;             ///< file to write, or none
   std::string plot;            ///< gnuplot script to write, or none; it reads the CSV file
   bool codec_only = false;     ///< without the transforms
-  std::vector<int> in_flight;  ///< GOPs; empty: what tells most of the profile
+  std::vector<int> in_flight;  ///< GOPs; empty: the defaults of the profile
 };
 
 /// `clip`: GOPs of equal length. Prints a table on standard output.

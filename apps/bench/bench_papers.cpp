@@ -1,5 +1,5 @@
-// trivelet bench dct2d: the DCT of a whole picture, by definition and by FFT; trivelet bench papers: what the papers
-// behind Trivelet report beside what this machine does in their way and in ours.
+// trivelet bench dct2d: the DCT of a whole picture, by definition and by FFT. trivelet bench papers: the figures of the
+// papers behind Trivelet beside those of their methods and ours on this machine.
 
 #include <spdlog/fmt/fmt.h>
 

@@ -26,7 +26,7 @@ double median(std::vector<double> v) {
   return v.empty() ? 0 : v[v.size() / 2];
 }
 
-/// A stream taken apart again.
+/// A parsed stream.
 struct Packet {
   GopHeader header;
   std::vector<std::uint8_t> body;  // chunks and padding
@@ -206,7 +206,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
   const int frames = clip.front().frames();
   ThreadPool pool(options.threads);
 
-  // The streams: what is decoded, and what the CPU would write.
+  // The streams: those to be decoded, and those that the CPU writes.
   const std::shared_ptr<const Backend> cuda = cuda_backend(options.device, 0);
   MemorySink sink;
   {
@@ -310,7 +310,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
           finish(f, r);
         return true;
       };
-      // The dense profile's layers take the host longer than the device: half of the slots are the host's.
+      // The dense profile's layers take the host longer than the device, so the host holds half of the slots.
       const int on_device = dense && slots > 2 ? slots - slots / 2 : slots;
       std::vector<double> times;
       for (int repeat = -1; repeat < options.repeat; ++repeat) {
@@ -351,7 +351,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
         return true;
       };
       std::vector<double> times;
-      // Chunks of the next GOPs are read meanwhile, each GOP by a thread.
+      // Meanwhile threads read the chunks of the next GOPs, one thread for each GOP.
       constexpr int kAhead = 12;
       LayeredGop ahead[kAhead];
       std::future<void> reading[kAhead];

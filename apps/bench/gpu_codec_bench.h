@@ -11,13 +11,13 @@
 
 namespace trivelet::gpu {
 
-/// One way, with so many GOPs in flight. Medians over the repeats.
+/// One direction with a number of GOPs in flight. Medians over the repeats.
 struct CodecFigure {
   std::string way;  ///< "encode", "decode"
   int slots = 0;    ///< 1: one after the other
   double frames_per_second = 0;
   double milliseconds = 0;  ///< of a GOP
-  StageTimes alone;         ///< of a GOP that has the device for itself; zeros where `slots` has no 1
+  StageTimes alone;         ///< of a GOP alone on the device; zeros if `slots` has no 1
   double longest_stage() const;
 };
 
@@ -25,7 +25,7 @@ struct CodecFigures {
   std::vector<CodecFigure> rows;
   double bits_per_pixel = 0;
   std::size_t device_bytes = 0;  ///< with the most slots
-  bool identical = false;        ///< the bytes are the CPU's, and the samples what the CPU decodes
+  bool identical = false;        ///< bytes and samples equal those of the CPU
 };
 
 struct CodecBenchOptions {
@@ -35,7 +35,7 @@ struct CodecBenchOptions {
   int repeat = 5;
   std::vector<int> slots{1, 2, 3};
   bool compare = true;  ///< with the CPU, once
-  /// Called before a run is timed and at its end, within its time: where several devices run at once, it waits for all.
+  /// Called before a run is timed and at its end, within its time. With several devices it waits for all of them.
   std::function<void()> in_step = [] {};
 };
 

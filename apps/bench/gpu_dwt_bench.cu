@@ -76,7 +76,8 @@ void expect(bool ok, const std::string& what) {
   }
 }
 
-/// Bits of the device transform against the CPU's on one volume; the convolutions against the sequential one.
+/// Compares the device transform with the CPU's, bit by bit, on one volume, and the convolutions with the sequential
+/// one.
 void verify(const Stream& stream) {
   const Shape s{32, 256, 640};
   const std::vector<std::uint8_t> samples = content(s);

@@ -22,8 +22,8 @@ struct TransformFigure {
   double gigasamples() const { return static_cast<double>(shape.samples()) / milliseconds / 1e6; }
 };
 
-/// CDF 9/7, three levels, on the current device: the papers' convolutions, ours in both layouts and number formats, and
-/// with `sequential` what a sequential program on the CPU needs, and transfers.
+/// CDF 9/7, three levels, on the current device: the papers' convolutions, our transform in both layouts and number
+/// formats, and with `sequential` the times of a sequential program on the CPU and of transfers.
 std::vector<TransformFigure> bench_transforms(const std::vector<Shape>& shapes, bool sequential);
 
 /// The whole table on standard output; `mode`: "", "quick" or "profile".

@@ -19,7 +19,7 @@ struct Taps {
 };
 
 inline Taps make_taps() {
-  // Impulse responses: what a single sample contributes to the coefficients around it.
+  // Impulse responses: the contributions of a single sample to the coefficients around it.
   const auto response = [](int at, int coefficient) {
     double x[33] = {};
     x[at] = 1;

@@ -13,7 +13,7 @@ namespace {
 /// Columns that go through a buffer together: one cache line of floats.
 constexpr int kPanel = 16;
 
-/// What the lifting steps do to unit impulses: taps -4..4 of the low filter and -3..3 of the high one.
+/// The responses of the lifting steps to unit impulses: taps -4..4 of the low filter and -3..3 of the high one.
 template <class T>
 struct Taps {
   T low[9], high[7];
@@ -114,7 +114,7 @@ void mask_row(const float* data, std::ptrdiff_t stride, int w, int h, const floa
   const int top = 2 * y - (kRows == 9 ? 4 : 2), left = kColumns == 9 ? -4 : -2;
   const float* rows[kRows];
   for (int i = 0; i < kRows; ++i) rows[i] = data + mirror(top + i, h) * stride;
-  // Tap by tap over the whole row, but for the ends.
+  // Tap by tap over the whole row, except for the ends.
   const int first = std::min(w / 2, (1 - left) / 2), last = std::max(first, (w - kColumns - left) / 2 + 1);
   std::fill(out + first, out + last, 0.0f);
   for (int i = 0; i < kRows; ++i)

@@ -1,5 +1,6 @@
-// The 2D Daubechies 9/7 transform in the ways of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
-// 2011), on cores. For comparison only: the codecs have their own transforms (codec/transform/dwt.h, ccsds122_dwt.h).
+// The 2D Daubechies 9/7 transform by the methods of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
+// 2011), on CPU cores. For comparison only: the codecs have their own transforms (codec/transform/dwt.h,
+// ccsds122_dwt.h).
 //
 // Float, any number of levels, Mallat layout (low quadrant top left), whole-sample symmetric extension; low
 // coefficients are those of the lifting steps divided by zeta, high ones multiplied by it. Sides must be divisible by
@@ -17,7 +18,7 @@ enum class Method {
   kConvolution,  ///< both filters by their taps, in place, through a buffer per thread
   kLifting,      ///< predict and update steps, in place, through a buffer per thread
   kMasks,        ///< SMDWT: four masks of 9x9, 9x7, 7x9, 7x7 taps, each coefficient of its own, into a second picture
-  kMasksLow,     ///< SMDWT of the low subband alone; the others are left as they are
+  kMasksLow,     ///< SMDWT of the low subband alone; the others stay unchanged
 };
 const char* name_of(Method method);
 

@@ -1,5 +1,5 @@
-// Bytes that must move per sample and level: 16 for a pass over rows and one over columns, 8 for the codec's one
-// kernel; bound: memory.
+// Bytes that must move for each sample and level: 16 for a pass over rows and one over columns, 8 for the codec's one
+// kernel. Bound: memory.
 #include "apps/bench/papers_dwt2d_gpu.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace trivelet::gpu {
 
 namespace {
 
-/// A block per line, all of which it holds, so that the result can go where the line was.
+/// A block for each line. It holds the whole line, so the result can replace it.
 template <int kUnused = 0>
 __global__ void convolve_line(ConvolutionArgs a) {
   float* line = dynamic_shared<float>();
@@ -252,7 +252,7 @@ void Dwt2d::upload(const float* picture, const Stream& stream) {
 void Dwt2d::download(float* coefficients, const Stream& stream) const {
   const State& s = *state_;
   const std::size_t row = sizeof(float) * static_cast<std::size_t>(s.width);
-  // The codec's layout pads rows; as many values as the picture has stand for them.
+  // The codec's layout pads rows; it is counted as the number of values of the picture.
   const float* const from = s.own ? s.second.data() : s.picture.data();
   const auto pitch = static_cast<std::size_t>(s.own ? s.own->layout().pitch() : s.pitch);
   check(cudaMemcpy2DAsync(coefficients, row, from, sizeof(float) * pitch, row, static_cast<std::size_t>(s.height),
@@ -281,7 +281,7 @@ std::vector<float> Dwt2d::result(const Stream& stream) const {
     stream.synchronize();
     return out;
   }
-  // Bands to where Mallat has them, with the factors that the codec leaves to its quantiser.
+  // Moves bands to Mallat's layout, with the factors that the codec leaves to its quantiser.
   const CoefficientLayout& layout = s.own->layout();
   std::vector<float> raw(layout.size());
   copy(raw.data(), s.second.data(), raw.size(), cudaMemcpyDeviceToHost, stream);

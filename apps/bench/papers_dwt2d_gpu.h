@@ -1,4 +1,4 @@
-// The 2D 9/7 transform on a GPU in the ways of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
+// The 2D 9/7 transform on a GPU by the methods of "2D-DWT from multicore to GPU" (Galiano, Lopez, Malumbres, Migallon
 // 2011), and the codec's own lifting. For comparison only. Coefficients are those of apps/bench/papers_dwt2d.h.
 #pragma once
 
@@ -41,7 +41,7 @@ class Dwt2d {
   /// From and to width x height values on the host; work given to the stream.
   void upload(const float* picture, const Stream& stream);
   void download(float* coefficients, const Stream& stream) const;
-  /// Transforms what is there. Once more transforms the coefficients (kOwn: the picture again).
+  /// Transforms the current picture. A second call transforms the coefficients (kOwn: the picture again).
   void run(const Stream& stream);
   /// The coefficients in the layout and scale of papers_dwt2d::transform; waits for the stream.
   std::vector<float> result(const Stream& stream) const;

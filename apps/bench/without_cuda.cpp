@@ -1,5 +1,5 @@
-// The benchmarks of the GPU code in a build without it: see gpu/without_cuda.cpp. Nothing here is reached, for the
-// commands ask for a device first.
+// The benchmarks of the GPU code in a build without it: see gpu/without_cuda.cpp. These functions are never called,
+// because the commands first look for a device.
 #include "apps/bench/gpu_codec_bench.h"
 #include "apps/bench/gpu_dwt_bench.h"
 #include "apps/bench/papers_dwt2d_gpu.h"

@@ -30,7 +30,7 @@ std::vector<Gpu> gpus() {
   return found;
 }
 
-/// Of gpu:N and gpu:N,M,…; nothing for what is not that.
+/// The numbers of gpu:N and gpu:N,M,…; nothing for other texts.
 std::optional<std::vector<int>> numbers_of(const std::string& device) {
   if (!device.starts_with("gpu:")) return std::nullopt;
   std::vector<int> numbers;

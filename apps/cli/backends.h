@@ -13,10 +13,10 @@
 
 namespace trivelet::cli {
 
-/// Adds --device auto|cpu|gpu|gpu:N, where `several` can be used also gpu:N,M and gpu:all.
+/// Adds --device auto|cpu|gpu|gpu:N; with `several` also gpu:N,M and gpu:all.
 void add_device_option(Command& app, std::string& device, bool several = false);
-/// What --device names, a device each: of several GPUs gpu:N for each of them, else the option itself. Throws
-/// Unsupported for GPUs that are not there.
+/// The devices that --device names: gpu:N for each of several GPUs, otherwise the option itself. Throws Unsupported for
+/// GPUs that do not exist.
 std::vector<std::string> devices_named(const std::string& device);
 
 /// What the option asks for.
@@ -25,36 +25,35 @@ struct DeviceChoice {
   int gpu = -1;      ///< its number; -1: the CPU
   std::string name;  ///< of the GPU
 };
-/// Looks at the machine: `auto` takes the first GPU when there is one. Throws Unsupported when a GPU is asked for that
-/// is not there, or none can be used by this build.
+/// Looks at the machine: `auto` takes the first GPU if there is one. Throws Unsupported if the named GPU does not
+/// exist, or if this build cannot use any.
 DeviceChoice choose_device(const std::string& device);
 
-/// Number of the GPU that --device means, for what runs on a GPU only. Throws Unsupported when there is none.
+/// Number of the GPU that --device names, for commands that run on a GPU only. Throws Unsupported if there is none.
 int choose_gpu(const std::string& device);
 
-/// The video codec's backend; null is the CPU. With `auto` it says which GPU it takes. `max_memory`: of the GPU, in
-/// bytes; 0 = all. `gops`: in flight at most, if that is known, for a GPU that need not have many starts sooner; 0 =
-/// not known.
+/// The video codec's backend; null is the CPU. With `auto` the GPU is printed. `max_memory`: of the GPU, in bytes; 0 =
+/// all. `gops`: most GOPs in flight, 0 = unknown; a GPU starts sooner for few.
 std::shared_ptr<const Backend> choose_backend(const std::string& device, std::size_t max_memory, std::uint64_t gops);
-/// The same, leaving frames on the GPU, whose number goes to `gpu`; -1 is the CPU.
+/// The same, with frames that stay on the GPU, whose number goes to `gpu`; -1 is the CPU.
 std::shared_ptr<const Backend> choose_player_backend(const std::string& device, std::size_t max_memory, int& gpu);
 
-/// The same in a thread of its own: a GPU takes some tenths of a second to start, in which other things can be done.
+/// The same in a thread of its own, because a GPU takes some tenths of a second to start.
 std::future<std::shared_ptr<const Backend>> start_backend(const std::string& device, std::size_t max_memory,
                                                           std::uint64_t gops);
-/// What --device and --threads mean for one of several processes: those of a host take its GPUs, or those that are
-/// named, in turn, and share its cores unless each is bound to some.
+/// --device and --threads of one of several processes: those of a host take its GPUs, or the named ones, in turn, and
+/// share its cores unless each is bound to some.
 std::string device_of_process(const Place& place, const std::string& device);
 int threads_of_process(const Place& place, int threads);
 
-/// The calling thread, and those that it starts, stay where the GPU of gpu:N is near. Does nothing for other devices,
-/// nor where the system does not tell.
+/// Keeps the calling thread, and those that it starts, on cores near the GPU of gpu:N. Does nothing for other devices,
+/// or if the system does not report these cores.
 void stay_near(const std::string& device);
 
 /// What `fast` has in flight: it gains nothing by more.
 inline constexpr std::uint64_t kFastGops = 3;
-/// Work queues for as many GOPs of `dense` are as good as 32 of them where files are encoded: the host is busier than
-/// the device then, and they start in 0.25 s instead of 0.6.
+/// GOPs of `dense` in flight for which work queues are created when files are encoded. 32 queues are not faster,
+/// because the host is busier than the device, and they take 0.6 s to start instead of 0.25.
 inline constexpr std::uint64_t kDenseGops = 7;
 
 }  // namespace trivelet::cli

@@ -212,7 +212,7 @@ io::ReaderOptions reader_options(const InputOptions& options, const Common& comm
     std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
   }
   if (!options.pixel_format.empty()) {
-    (void)io::samples_of(options.pixel_format);  // which refuses names that it does not know
+    (void)io::samples_of(options.pixel_format);  // which refuses unknown names
     reader.pixel_format = options.pixel_format;
   }
   if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
@@ -378,7 +378,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.threads = common.threads;
   params.simd = parse_simd(common.simd);
 
-  // The settings text: how good, then what was typed about the structure. Neither file names nor machine settings.
+  // The settings text: the quality, then the typed options of the structure. Neither file names nor machine settings.
   params.settings = options.lossless             ? "--lossless"
                     : options.step > 0           ? fmt::format("--step {}", options.step)
                     : !target.empty()            ? "--size " + target
@@ -435,8 +435,8 @@ double parse_bit_rate(const std::string& text) {
 
 namespace {
 
-/// An end of a range: nothing, a number of a frame, "1.5s", or hours, minutes and seconds, "00:01:10.5". False for
-/// else.
+/// An end of a range: nothing, a frame number, "1.5s", or hours, minutes and seconds, "00:01:10.5". False for other
+/// texts.
 bool parse_frame_place(std::string_view text, std::uint64_t& frame, std::optional<double>& seconds) {
   std::uint64_t number = 0;
   if (text.empty()) return true;

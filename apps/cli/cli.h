@@ -27,14 +27,14 @@ inline constexpr int kExitIo = 3;
 inline constexpr int kExitBadStream = 4;
 inline constexpr int kExitUnsupported = 5;
 inline constexpr int kExitMismatch = 6;
-inline constexpr int kExitNoMemory = 7;  // the system had none; what would take more than --max-memory is unsupported
+inline constexpr int kExitNoMemory = 7;  // the system refused memory; needing more than --max-memory is unsupported
 
 int exit_code(ErrorKind kind);
 
-/// A message of a library, which names parameters, in the words of the command line.
+/// A message of a library, with its parameters replaced by options of the command line.
 std::string in_options(std::string message);
 
-/// Values of the options that several subcommands have. Only the ones a subcommand declared can be typed.
+/// Values of the options that several subcommands have. Only those that a subcommand declared can be typed.
 struct Common {
   int threads = 0;
   std::string simd = "auto";
@@ -79,15 +79,15 @@ struct Subcommand {
   const char* help;
   Action (*define)(Command&, Common&);
 };
-/// Adds them to `app`, of which one must be given; its action runs that one.
+/// Adds them to `app`. One must be given; the action of `app` runs it.
 Action define_subcommands(Command& app, Common& common, std::span<const Subcommand> commands);
 
-// Groups of options. Each declares its options in `app` under a heading of its own.
+// Groups of options. Each declares its options in `app` under its own heading.
 
 void add_log_options(Command& app, Common& common);      ///< -v --quiet --log-level
 void add_work_options(Command& app, Common& common);     ///< -t --simd
 void add_progress_option(Command& app, Common& common);  ///< --progress
-/// --max-memory, unless that is the GPU's where something is encoded, and the other Limits
+/// --max-memory, unless a command that encodes uses it for the GPU, and the other Limits
 void add_limit_options(Command& app, Common& common, bool with_memory = true);
 void add_overwrite_option(Command& app, Common& common);  ///< -y
 
@@ -95,9 +95,9 @@ void add_overwrite_option(Command& app, Common& common);  ///< -y
 DecoderParams decoder_params(const Common& common);
 Limits limits(const Common& common);
 
-/// How to read input that does not say itself what it is.
+/// How to read input that does not describe itself.
 struct InputOptions {
-  std::vector<std::string> sizes;  ///< --size: WxH of raw video; where encoded, also the bytes to reach
+  std::vector<std::string> sizes;  ///< --size: WxH of raw video; for encoding also the target in bytes
   bool sizes_may_be_targets = false;
   std::string pixel_format;
   std::string frame_rate;
@@ -135,10 +135,10 @@ struct CodingOptions {
   bool plain_ends = false;
 };
 void add_coding_options(Command& app, CodingOptions& options);
-/// `app` tells which options were typed; they are noted in EncoderParams::settings.
+/// `app` reports which options were typed; they are stored in EncoderParams::settings.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common);
-/// GOPs along motion and of prediction, whose length depends on the pictures, unless --gop was typed.
+/// The GOP length of motion and prediction depends on the pictures, unless --gop was typed.
 void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params);
 
 // Values.
@@ -146,8 +146,8 @@ void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams
 /// "4G", "10M", "1500k", "64" bytes (powers of 1024).
 std::size_t parse_size(const std::string& text);
 
-/// Frames [first, end). An end that was typed as a time has seconds, from the beginning of the first frame, until the
-/// times of the frames are known (video.h: frame_range); its number then says nothing.
+/// Frames [first, end). An end that was typed as a time has seconds, counted from the beginning of the first frame. Its
+/// number is undefined until the times of the frames are known (video.h: frame_range).
 struct FrameRange {
   std::uint64_t first = 0;
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
@@ -184,7 +184,7 @@ std::string describe(const VideoInfo& info);
 std::vector<std::pair<const char*, StageTime>> stages_by_name(const EncoderStages& stages);
 std::vector<std::pair<const char*, StageTime>> stages_by_name(const DecoderStages& stages);
 
-/// "transform 0.812 (1.9 threads), coder ..., other 0.002": the stages of so many seconds.
+/// "transform 0.812 (1.9 threads), coder ..., other 0.002": the stages of `seconds`.
 std::string describe(const std::vector<std::pair<const char*, StageTime>>& stages, double seconds);
 
 }  // namespace trivelet::cli

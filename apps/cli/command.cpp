@@ -44,7 +44,7 @@ class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(kNames); }
 
-  /// "N", "A:B", "t+2d|dyadic": CLI11 gives the type, then after a colon what the value is checked against.
+  /// "N", "A:B", "t+2d|dyadic": CLI11 gives the type, then after a colon the check of the value.
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional() || option->get_type_size() == 0) return {};
     const std::string type = option->get_type_name();
@@ -89,7 +89,7 @@ Option Option::show_default() {
 
 namespace {
 
-/// What is wrong with `text` where a number of which `holds` is wanted; `wanted` says which those are.
+/// The complaint about `text` if it is not a number that satisfies `holds`; `wanted` describes such numbers.
 std::string number_complaint(const std::string& text, bool whole, const std::function<bool(double)>& holds,
                              const std::string& wanted) {
   char* end = nullptr;
@@ -284,7 +284,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-/// ", did you mean X?" for the option or command most like one of `words` that nothing in `app` is called; else "".
+/// ", did you mean X?" for the option or command most similar to one of `words` that `app` does not have; otherwise "".
 std::string meant(const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
   const CLI::App& in = chosen.empty() ? app : *chosen.front();

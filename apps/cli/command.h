@@ -1,8 +1,8 @@
-// The command line: commands, their options and the help text. CLI11 does the work behind this header, which names none
-// of it: its templates cost seconds in every file that sees them.
+// The command line: commands, their options and the help text. CLI11 does the work behind this header, which does not
+// include it, because its templates cost seconds in every file that sees them.
 //
-// Command and Option are handles, cheap to copy; what they point to lives as long as the CommandLine. The functions of
-// Option give it back, so that calls follow one another:
+// Command and Option are handles, cheap to copy; the CommandLine owns the objects. The functions of Option return it,
+// so that calls can be chained:
 //   app.add_option("--gop", options.gop, "Frames transformed together").range(1, 128).type_name("N").show_default();
 #pragma once
 
@@ -28,8 +28,8 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option required();
-  Option group(const std::string& heading);   ///< where help lists it
-  Option type_name(const std::string& name);  ///< of the value in the help: N, FILE, WxH
+  Option group(const std::string& heading);   ///< heading in the help
+  Option type_name(const std::string& name);  ///< name of the value in the help: N, FILE, WxH
   Option show_default();                      ///< the value the variable has now, in the help
   Option range(int least, int most);
   Option range(double least, double most);
@@ -37,7 +37,7 @@ class Option {
   Option non_negative();
   Option one_of(std::vector<std::string> values);
   Option one_of(std::initializer_list<int> values);
-  /// `complaint` gives what is wrong with a value, or nothing.
+  /// `complaint` returns what is wrong with a value, or "".
   Option check(std::function<std::string(const std::string&)> complaint);
   Option excludes(Option other);
   Option needs(Option other);
@@ -66,11 +66,11 @@ class Command {
   Option add_option(const std::string& names, std::vector<int>& values, const std::string& help);
   Option add_flag(const std::string& names, bool& value, const std::string& help);
 
-  /// Options of which between `least` and `most` must be typed, under a heading of their own.
+  /// A heading of options, of which between `least` and `most` must be typed.
   Command add_group(const std::string& heading, std::size_t least, std::size_t most);
   Command add_command(const std::string& name, const std::string& help);
   void require_command(std::size_t least, std::size_t most);
-  /// What a subcommand does not know is looked for above it.
+  /// Options that a subcommand does not have are looked up in its parent.
   void fall_through();
   /// Adds -h and --help, after the other options.
   void add_help();
@@ -81,7 +81,7 @@ class Command {
 
   bool chosen() const;                          ///< this command was typed
   bool typed(const std::string& option) const;  ///< this option of it was typed
-  /// Names and values of the options typed of those under `heading`.
+  /// Names and values of the typed options under `heading`.
   std::vector<std::pair<std::string, std::string>> typed_under(const std::string& heading) const;
 
  protected:
@@ -100,8 +100,8 @@ class CommandLine : public Command {
   void add_help(const std::string& help);
   void add_help_all(const std::string& help);
 
-  /// Sets the variables. What to print where help or the version is asked for; throws Error(kBadArgument) for what
-  /// cannot be understood.
+  /// Sets the variables. Returns the text to print if help or the version is requested. Throws Error(kBadArgument) for
+  /// a command line that cannot be parsed.
   std::optional<std::string> parse(std::vector<std::string> words);
   /// The command typed; empty without one.
   std::string chosen_name() const;

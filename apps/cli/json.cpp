@@ -38,7 +38,7 @@ void Json::close(char bracket) {
 
 namespace {
 
-/// Bytes of the UTF-8 character that `text` begins with, 0 when it begins with none.
+/// Bytes of the UTF-8 character at the beginning of `text`, 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

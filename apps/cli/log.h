@@ -1,5 +1,5 @@
-// What the program says on standard error. spdlog does the work behind this header: its templates cost seconds in every
-// file that uses them.
+// Messages on standard error. spdlog does the work behind this header, because its templates cost seconds in every file
+// that uses them.
 #pragma once
 
 #include <spdlog/fmt/fmt.h>
@@ -19,13 +19,13 @@ void set_level(Level level);
 /// A name as spdlog has it: "trace", "debug", "info", "warn", "error", "off".
 void set_level(const std::string& name);
 
-/// Text that may come from a file, for a terminal: control characters as \\x1b, so that none of them does anything.
+/// Makes text that may come from a file safe for a terminal: control characters become \\x1b and the like.
 std::string printable(std::string_view text, bool keep_lines = false);
 
 bool is_said(Level level);
-/// `text` may have lines, but does nothing else to a terminal: see printable().
+/// `text` may have several lines, but no other control characters: see printable().
 void say(Level level, std::string_view text);
-/// Says a warning, the same one but once, and keeps it for warnings(), also where it is not said.
+/// Prints a warning, the same one only once, and keeps it for warnings(), even if it is not printed.
 void say_warning(std::string text);
 /// All of this run until now, for `info --json`.
 std::vector<std::string> warnings();

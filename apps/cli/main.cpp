@@ -1,4 +1,4 @@
-// trivelet: the command line program. A table of subcommands; everything else is in their files.
+// trivelet: the command line program. This file has the table of subcommands.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -100,16 +100,16 @@ void set_up_signals() {
     struct sigaction action {};
     sigemptyset(&action.sa_mask);
     action.sa_handler = on_signal;
-    // What the parent told us to ignore (nohup, background jobs) stays ignored.
+    // Signals that the parent ignores (nohup, background jobs) stay ignored.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-  // A file may become larger than ulimit allows: writing fails then, is told, and nothing is left.
+  // Without this, a file larger than ulimit allows would end the program by a signal. Now writing fails, the error is
+  // printed, and no output is left.
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-/// A pipe or terminal that somebody set O_NONBLOCK for is opened again: the flag is of all that have it, and neither
-/// stdio nor a look ahead knows what to do with it. What cannot be opened again (a socket) is waited for where it is
-/// read.
+/// A pipe or terminal with O_NONBLOCK is opened again: all its users share the flag, and neither stdio nor the look
+/// ahead at the input can handle it. For what cannot be opened again (a socket), the reader waits.
 void make_blocking(int standard, int access) {
   struct stat status {};
   const int flags = fcntl(standard, F_GETFL);
@@ -121,7 +121,7 @@ void make_blocking(int standard, int access) {
   close(again);
 }
 
-/// Runs `action` and turns what it throws into a message and an exit code.
+/// Runs `action` and turns an exception into a message and an exit code.
 int run(const cli::Action& action) {
   try {
     const int code = action();
@@ -144,8 +144,8 @@ int run(const cli::Action& action) {
 
 int usage_error(const cli::CommandLine& line, const std::string& what) {
   if (cli::place_of_process().rank > 0) {
-    // The first of several says it. A launcher ends all when one has failed: whoever fails before the first one has
-    // said why would end it unheard, so the others wait to be ended.
+    // The first process prints the error. A launcher ends all processes when one has failed. If another process ended
+    // first, the error would not be printed, so the others wait to be ended.
     std::this_thread::sleep_for(std::chrono::seconds(5));
     return cli::kExitUsage;
   }
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
     words.erase(words.begin());
     const bool known = words.empty() || std::any_of(std::begin(kCommands), std::end(kCommands),
                                                     [&words](const Entry& e) { return words[0] == e.name; });
-    if (known) words.emplace_back("--help");  // else what is not expected is said
+    if (known) words.emplace_back("--help");  // otherwise CLI11 complains about an unexpected argument
   }
   try {
     if (const std::optional<std::string> text = line.parse(words))  // --help, --version

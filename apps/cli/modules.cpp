@@ -15,7 +15,8 @@ namespace trivelet::cli {
 
 namespace {
 
-// What CMake built, each name ended by a blank, and the folder of the installed modules as seen from the program's.
+// The modules that CMake built, each name followed by a blank, and the folder of the installed modules relative to the
+// program's.
 constexpr std::string_view kBuilt = TRIVELET_MODULES;
 constexpr const char* kInstalled = TRIVELET_MODULE_FOLDER;
 
@@ -29,7 +30,7 @@ const void* load_module(const std::string& name, const std::string& user) {
   const std::string wanted = user + ": needs " + file + ", which ";
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  // Beside the program where it was built, else where it was installed.
+  // Beside the program in a build, otherwise in the folder of installed modules.
   const std::array<std::filesystem::path, 2> folders = {program, (program / kInstalled).lexically_normal()};
   for (const std::filesystem::path& folder : folders) {
     const std::filesystem::path path = folder / file;

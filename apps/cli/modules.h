@@ -1,5 +1,5 @@
-// Parts of the program that wrap large libraries of others (FFmpeg, GDCM, MPI) and are loaded when they are first
-// needed: linked, these 150 shared libraries would take 70 ms of every start.
+// Parts of the program that wrap large third-party libraries (FFmpeg, GDCM, MPI) and are loaded on first use. Linked,
+// these 150 shared libraries would add 70 ms to every start.
 #pragma once
 
 #include <string>

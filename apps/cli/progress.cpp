@@ -19,7 +19,7 @@ Progress::Progress(const Common& common, std::string task, std::uint64_t total)
     mode_ = terminal ? Mode::kTerminal : Mode::kLines;
   }
   if (mode_ == Mode::kNone) return;
-  // Where no thread can be had there is no progress to be seen; the work goes on.
+  // If no thread can be created, progress is not shown; the work goes on.
   (void)worker_.try_begin([this] { draw_on(); });
 }
 

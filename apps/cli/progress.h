@@ -1,6 +1,5 @@
 // Progress on standard error: a line that redraws itself on a terminal, whole lines elsewhere, or JSON objects. A
-// thread of its own draws, so that it moves from the first second, before a first group of frames is done and behind
-// the last one.
+// thread draws it, so that it moves before the first GOP is done and after the last one.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// --trace: a picture of what which thread did when.
+// --trace: a timeline of all threads.
 #pragma once
 
 #include <optional>

@@ -17,11 +17,11 @@ namespace trivelet::cli {
 namespace {
 
 constexpr std::size_t kHead = sizeof(std::uint64_t) + sizeof(std::uint32_t);
-// The last byte is the version of what entries look like.
+// The last byte is the version of the format of entries.
 constexpr std::array<std::uint8_t, 8> kJournalSignature = {0x89, 'T', 'V', 'L', 'J', '\n', 0x1a, 2};
 constexpr std::uint8_t kIdentity = 0, kRecord = 1, kErrors = 2;  // first byte of an entry
 
-// Another build may code otherwise, or write GOPs that mean something else here.
+// Another build may code differently, or write GOPs with another meaning.
 void put_program(ByteWriter& out) {
   std::ifstream program("/proc/self/exe", std::ios::binary);
   std::vector<char> piece(std::size_t{1} << 20);
@@ -84,7 +84,8 @@ void EncodeJournal::begin(const std::vector<std::uint8_t>& identity) {
   require(size >= 0, ErrorKind::kIo, "cannot read " + path_ + ": " + std::strerror(errno));
   std::array<std::uint8_t, kJournalSignature.size()> signature{};
   const auto begun =
-      std::min(signature.size(), static_cast<std::size_t>(size));  // of it, where a run was stopped at once
+      std::min(signature.size(), static_cast<std::size_t>(size));  // the rest of an entry that a run was writing when
+                                                                   // it stopped
   require(read(0, signature.data(), begun) &&
               std::equal(signature.begin(), signature.begin() + begun, kJournalSignature.begin()),
           ErrorKind::kBadArgument,

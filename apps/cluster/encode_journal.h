@@ -1,7 +1,7 @@
-// What encode --resume keeps beside its output until that is finished: every GOP that was coded, so that a run that was
-// stopped need not code it again. OUT.resume is a signature and a row of entries: length, CRC-32C, content; what stands
-// behind the first that is not whole was on its way when the run was stopped. The first entry says of which program,
-// input and options the others are.
+// The file that encode --resume keeps beside its output until that is complete. It holds every coded GOP, so that a
+// stopped run need not code them again. OUT.resume is a signature and a list of entries: length, CRC-32C, content. An
+// incomplete entry, which was being written when the run stopped, ends the list. The first entry identifies program,
+// input and options.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class EncodeJournal {
   EncodeJournal(const EncodeJournal&) = delete;
   EncodeJournal& operator=(const EncodeJournal&) = delete;
 
-  /// Takes up what a run of this very program left whose `identity` was the same; throws BadArgument, and leaves the
-  /// file as it is, if it was another one, or if the file is no such journal.
+  /// Reads what an earlier run of this program with the same `identity` left. Throws BadArgument, and leaves the file
+  /// unchanged, if the identity differs or the file is not a journal.
   void begin(const std::vector<std::uint8_t>& identity);
-  /// A GOP that is there, and the errors that were measured of it; false if there is none.
+  /// A GOP of the journal and the errors that were measured of it; false if the journal does not have it.
   bool take(std::uint64_t number, GopRecord& record, std::vector<double>& errors);
 
   void add(const GopRecord& record);
   void add_errors(std::uint64_t number, const std::vector<double>& errors);
-  /// The output is complete: nothing is left of it.
+  /// The output is complete: removes the file.
   void remove();
   const std::string& path() const { return path_; }
 

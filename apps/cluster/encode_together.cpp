@@ -64,7 +64,7 @@ class Leader {
     records_.add(message.from(), std::move(record));
   }
 
-  // The workers finish the GOP they are at; nothing that still arrives counts.
+  // The workers finish their current GOPs; everything that still arrives is ignored.
   void stop(std::exception_ptr failure) {
     if (states_.stopped()) return;
     failure_ = std::move(failure);
@@ -78,7 +78,7 @@ class Leader {
   GopFinder finder_;
   RecordWriter records_;
   GopDistributor distributor_;
-  std::vector<std::uint64_t> encoded_;  ///< GOPs, of each worker
+  std::vector<std::uint64_t> encoded_;  ///< GOPs of each worker
   std::exception_ptr failure_;
 };
 

@@ -26,17 +26,17 @@
 
 namespace trivelet::cli {
 
-/// Where frames come from.
+/// Source of the frames.
 enum class Reading : std::uint8_t { kSent, kDirect, kKept };
 
-/// What a worker encodes with.
+/// The setup of a worker.
 struct WorkerSetup {
   std::shared_ptr<const Backend> backend;  ///< null: the CPU
   std::unique_ptr<PartEncoder> encoder;
   /// Fills `gop` with its frames from this number on. Null: frames are sent.
   std::function<void(Gop& gop, std::uint64_t first_frame)> read;
-  std::unique_ptr<KeptFrames> kept{};  ///< which `read` uses, with Reading::kKept
-  /// Where it writes its GOPs. Null: the first process writes them.
+  std::unique_ptr<KeptFrames> kept{};  ///< used by `read` with Reading::kKept
+  /// The file into which it writes its GOPs. Null: the first process writes them.
   std::unique_ptr<io::SharedFile> output{};
 };
 
@@ -47,26 +47,27 @@ std::function<void(Gop& gop, std::uint64_t first_frame)> read_from(std::shared_p
 /// path none does.
 std::vector<std::uint8_t> pack_call(const StreamHeader& header, Reading reading, const io::SharedOutput& output);
 
-/// In the others: waits for a call, encodes, and waits for the first process to end. `prepare`: makes the setup for a
-/// stream with this header; `reading`: of the call.
+/// In the other processes: waits for a call, encodes, and waits for the first process to end. `prepare` makes the setup
+/// for a stream with this header; `reading` is that of the call.
 void help_encode(Processes& processes, const std::string& job,
                  const std::function<WorkerSetup(const StreamHeader& header, Reading reading)>& prepare);
 
-/// Where GOPs come from, and what the first process does with them.
+/// The source of GOPs, and how the first process handles them.
 struct Distribution {
   VideoInput& input;
-  bool plain_gops = false;  ///< all of the greatest length, whatever the scenes
+  bool plain_gops = false;  ///< all GOPs have the greatest length, whatever the scenes
   Reading reading = Reading::kSent;
   KeptFrames* kept = nullptr;                  ///< of the first process, with kKept
   int threads = 0;                             ///< for finding scenes
-  std::function<void(std::uint64_t)> written;  ///< called with the number of frames that are done
-  EncodeJournal* journal = nullptr;            ///< of encoded GOPs; null: none is wanted
-  /// Leaves out so many bytes, which a worker writes. Null: workers write nothing.
+  std::function<void(std::uint64_t)> written;  ///< called with the number of frames done
+  EncodeJournal* journal = nullptr;            ///< of encoded GOPs; null: none is kept
+  /// Skips this many bytes of the output, which a worker writes. Null: workers write nothing.
   std::function<void(std::uint64_t)> skip{};
 };
 
 struct EncodeTotals {
-  double finding = 0;            ///< CPU seconds of the first process to find where GOPs end, with reading for it
+  double finding = 0;            ///< CPU seconds of the first process to find the ends of GOPs, including the reading
+                                 ///< for it
   double writing = 0;            ///< seconds of the first process
   std::uint64_t taken = 0;       ///< GOPs of the journal
   std::uint64_t positioned = 0;  ///< GOPs that their workers wrote
@@ -74,7 +75,7 @@ struct EncodeTotals {
   std::uint64_t bytes = 0;
   std::vector<std::uint64_t> coded{};  ///< GOPs, of each process
 };
-/// In the first process, after JobCall::call(). Throws what went wrong in any process, when all have stopped.
+/// In the first process, after JobCall::call(). Throws the error of any process when all have stopped.
 EncodeTotals encode_together(Processes& processes, WorkerSetup& own, Distribution& distribution, ByteSink& sink);
 
 }  // namespace trivelet::cli

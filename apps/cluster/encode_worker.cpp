@@ -26,12 +26,12 @@ class PositionedWriter {
   PositionedWriter(const PositionedWriter&) = delete;
   PositionedWriter& operator=(const PositionedWriter&) = delete;
 
-  /// To be called before the first process gets its record.
+  /// Must be called before the record is sent to the first process.
   void add(std::uint64_t number, std::vector<std::uint8_t> bytes) {
     const std::lock_guard lock(mutex_);
     waiting_.emplace(number, std::move(bytes));
   }
-  /// Whether all are written. Throws what went wrong.
+  /// True if all are written. Throws the error of the thread.
   bool done() {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -92,7 +92,7 @@ class GopCoder {
   }
 
  private:
-  /// Bytes for a GOP that waits for them.
+  /// The byte budget of a GOP that waits for it.
   struct Budget {
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
@@ -104,8 +104,9 @@ class GopCoder {
     std::optional<Budget> budget{};
   };
 
-  // GOPs that are sent come in runs, of which each goes to one process: room for one. Of those that it reads the CPU,
-  // which codes one for far longer, has one ahead: what lies ahead of it at the end others could code.
+  // The number of GOPs that may wait in a worker. Sent GOPs come in runs, each of which goes to one process, so a run
+  // has room. Of GOPs that it reads itself, the CPU takes only one ahead, because it codes a GOP for much longer: at
+  // the end, other processes could code what it has taken.
   static std::size_t slots_of(const WorkerSetup& setup) {
     const EncoderParams& p = setup.encoder->params();
     const bool target = p.has_byte_target() || p.psnr > 0;
@@ -114,7 +115,7 @@ class GopCoder {
 
   void want(std::size_t gops) { MessageWriter(MessageKind::kWant).number(gops).send(processes_, 0, Channel::kResults); }
 
-  // GOPs are read, or received, while others are coded.
+  // GOPs are read, or received, while others are encoded.
   void read() {
     want(slots_);
     bool reading = true;
@@ -122,7 +123,7 @@ class GopCoder {
     for (;;) {
       MessageReader task(processes_.receive(Channel::kTasks));
       if (task.kind() == MessageKind::kFinish) break;
-      if (!reading) continue;  // what is on its way when something went wrong
+      if (!reading) continue;  // GOPs in flight when something failed
       try {
         Arrived a;
         if (task.kind() == MessageKind::kBudget) {
@@ -163,12 +164,12 @@ class GopCoder {
   }
 
   void work() {
-    // To wait until a device has nothing left to do takes several times as long as to read the next GOP.
+    // Waiting until a device is idle takes several times as long as reading the next GOP.
     constexpr std::chrono::milliseconds kReading{50};
     PartEncoder& encoder = *setup_.encoder;
     for (;;) {
       std::optional<Arrived> next = tasks_.pop_within(kReading);
-      if (!next) {  // what a device still has is not waited for by others in vain
+      if (!next) {  // other processes may wait for GOPs that a device still holds
         encoder.flush();
         deliver();
         next = tasks_.pop();
@@ -184,7 +185,7 @@ class GopCoder {
       deliver();
       if (writer_) (void)writer_->done();
       take_answers();
-      // Those before that others code are known some time, for none waits for one behind it.
+      // The earlier GOPs that other processes encode will be known, because none waits for a later one.
       for (Backoff backoff; asked_ > encoder.most_asked(); backoff.wait()) {
         encoder.advance();
         deliver();
@@ -202,7 +203,7 @@ class GopCoder {
   }
 
   void deliver() {
-    const std::vector<GopErrors> measured = setup_.encoder->take_errors();  // of records that are there by now
+    const std::vector<GopErrors> measured = setup_.encoder->take_errors();  // records that have arrived by now
     while (std::optional<GopRecord> record = setup_.encoder->next()) {
       if (record->asks) ++asked_;
       if (writer_ && !record->waits) writer_->add(record->number, std::exchange(record->bytes, {}));

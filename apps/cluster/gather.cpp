@@ -15,10 +15,10 @@ namespace trivelet::cli {
 
 namespace {
 
-// GOPs that are on their way to the first process from each of the others, or wait there.
+// Most GOPs of each process that are on their way to the first process or wait there.
 constexpr int kMostWaiting = 2;
 
-/// Gops whose memory is used again.
+/// Gops whose memory is reused.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   std::shared_ptr<Gop> take(const Decoder& decoder) {
@@ -42,7 +42,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::vector<std::unique_ptr<Gop>> free_;
 };
 
-/// Decodes in a thread of its own, and sends what there is room for.
+/// Decodes in a thread of its own, and sends as many GOPs as the first process accepts.
 class Turns {
  public:
   Turns(Processes& processes, RunDecoding runs) : processes_(processes), runs_(std::move(runs)) {}
@@ -229,7 +229,7 @@ Gathering::Gathering(Processes& processes, RunDecoding runs, const Decoder& whol
 Gathering::~Gathering() {
   try {
     state_->stop();
-  } catch (const std::exception&) {  // what is said now was not asked for
+  } catch (const std::exception&) {  // a destructor does not report errors
   }
 }
 

@@ -17,8 +17,8 @@ GopDistributor::GopDistributor(Processes& processes, const PartEncoder& encoder,
       records_(records),
       workers_(static_cast<std::size_t>(processes.size())) {}
 
-// Takes the next GOP to be encoded. Those that the journal has are passed, unless a GOP of their run is not there: a
-// run is encoded as a whole.
+// Takes the next GOP to be encoded. Skips those that the journal has, unless a GOP of their run is missing: a run is
+// encoded as a whole.
 void GopDistributor::hold_next() {
   const std::size_t most_queued = sends_frames_ ? 1 : 4096;
   while (!held_) {
@@ -61,7 +61,7 @@ void GopDistributor::send(int worker, EncodeTask& t) {
   if (t.samples) send_frames(processes_, worker, Channel::kTasks, *t.samples);
 }
 
-// Far ahead of what is written nothing is encoded: it would wait in memory.
+// Encoding does not run far ahead of writing, because the GOPs would wait in memory.
 bool GopDistributor::is_far_ahead() const {
   const std::uint64_t most_ahead = 64 * (workers_.size() + 1);
   return !params_.has_byte_target() && held_->task.number > records_.next() + most_ahead;

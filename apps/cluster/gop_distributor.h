@@ -1,4 +1,4 @@
-// Distributes GOPs to the workers that encode them: each as soon as it has room, and the GOPs of a run to one of them.
+// Distributes GOPs to the workers: each GOP when a worker has a free slot, and all GOPs of a run to the same worker.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class GopDistributor {
   GopDistributor(Processes& processes, const PartEncoder& encoder, const Distribution& distribution, GopFinder& finder,
                  RecordWriter& records);
 
-  /// A worker has room for so many more GOPs.
+  /// A worker has this many more free slots.
   void add_room(int worker, std::uint64_t gops) { workers_.at(static_cast<std::size_t>(worker)).room += gops; }
-  /// Sends what can be sent; false if nothing can.
+  /// Sends as many GOPs as possible; false if none can be sent.
   bool send();
   /// Nothing more is sent.
   void finish();
@@ -41,9 +41,9 @@ class GopDistributor {
   GopFinder& finder_;
   RecordWriter& records_;
   std::vector<WorkerQueue> workers_;
-  std::optional<EncodeTask> held_;  ///< the next one, which no worker has room for yet
-  std::deque<EncodeTask> passed_;   ///< of the run that is found now: what the journal has
-  std::deque<EncodeTask> ahead_;    ///< next, before what is found
+  std::optional<EncodeTask> held_;  ///< the next GOP, for which no worker has a free slot yet
+  std::deque<EncodeTask> passed_;   ///< the GOPs of the current run that the journal has
+  std::deque<EncodeTask> ahead_;    ///< to be sent before newly found GOPs
   std::size_t current_ = 0;         ///< the worker of this run
   std::size_t queued_ = 0;          ///< tasks of all workers
   bool finished_ = false;

@@ -12,7 +12,7 @@ namespace trivelet::cli {
 
 namespace {
 
-/// Of the calling thread.
+/// CPU seconds of the calling thread.
 double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -1,4 +1,4 @@
-// Finds in the first process where the GOPs of an input end, ahead of those that are encoded.
+// Finds the ends of GOPs in the first process, ahead of the encoders.
 #pragma once
 
 #include <optional>
@@ -14,23 +14,23 @@ struct EncodeTask {
   GopTask task;
   int frames = 0;
   bool begins_scene = false;
-  std::optional<Gop> samples;  ///< where they are sent
-  bool end = false;            ///< no GOP: the one before was the last
+  std::optional<Gop> samples;  ///< the frames, if they are sent
+  bool end = false;            ///< no GOP: the previous one was the last
 };
 
 class GopFinder {
  public:
-  /// Begins, in a thread of its own.
+  /// Starts to search, in a thread of its own.
   GopFinder(const PartEncoder& encoder, Distribution& distribution);
   ~GopFinder();
   GopFinder(const GopFinder&) = delete;
   GopFinder& operator=(const GopFinder&) = delete;
 
-  /// The next GOP, or the end, if it was found by now. Throws what went wrong.
+  /// The next GOP, or the end, if it has been found. Throws the error of the search.
   std::optional<EncodeTask> try_pop() { return found_.try_pop(); }
-  /// Looks for no more.
+  /// Stops the search.
   void stop();
-  /// Waits for the end. CPU seconds that all took, with what was read for it.
+  /// Waits for the end. Returns the CPU seconds of the search and of the reading for it.
   double finish();
 
  private:

@@ -1,5 +1,5 @@
-// Several processes with one command line: the first one checks whether the job can be done and calls the others, or
-// sends a farewell when it has failed or ends.
+// Several processes with one command line: the first one checks whether the job is possible and calls the others, or
+// sends kFarewell when it fails or ends.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,22 @@ class JobCall {
   ~JobCall();
   JobCall(const JobCall&) = delete;
   JobCall& operator=(const JobCall&) = delete;
-  /// `job`: input and output by name, which are the same in all. `details`: what the first process found out.
+  /// `job`: the names of input and output, which are equal in all processes. `details`: results of the first process's
+  /// checks.
   void call(const std::string& job, const std::vector<std::uint8_t>& details = {});
 
  private:
   Processes* processes_;
 };
 
-/// In the others: what they are called for.
+/// The call that the other processes receive.
 struct CalledJob {
   std::string job;
   std::vector<std::uint8_t> details;
-  /// Throws BadArgument if this process was started for another one.
+  /// Throws BadArgument if this process was started for another job.
   void check(const std::string& own_job) const;
 };
-/// Nothing when the first process has no work for them.
+/// Empty if the first process has no work for them.
 std::optional<CalledJob> wait_for_call(Processes& processes);
 void wait_for_farewell(Processes& processes);
 

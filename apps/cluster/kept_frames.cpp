@@ -9,7 +9,7 @@ namespace trivelet::cli {
 
 namespace {
 
-/// The time of the only frame, and of its first component the rows that are compared.
+/// The time of the only frame, and the rows of its first component that SceneCuts compares.
 void pack_look(const Gop& gop, const SceneCuts::Rows& rows, MessageWriter& message) {
   message.signed_number(gop.times()[0].pts).signed_number(gop.times()[0].duration);
   const VolumeView v = gop.plane(0);
@@ -53,8 +53,8 @@ void KeptFrames::stand_aside(Processes& processes) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------- who decodes and
-// keeps
+// ------------------------------------------------------------------------------------------- decoding and keeping
+// frames
 
 void KeptFrames::decode() {
   std::uint64_t decoded = 0;
@@ -93,7 +93,7 @@ bool KeptFrames::keep(const Place& place) {
   return true;
 }
 
-// Answers until the end. Only frames that the first process has seen are asked for: they are all there.
+// Answers requests until the end. Only frames that the first process has seen are requested, so all of them exist.
 void KeptFrames::serve() {
   for (;;) {
     MessageReader request(processes_.receive(Channel::kRequests));
@@ -170,8 +170,7 @@ void KeptFrames::read(Gop& gop, std::uint64_t first_frame) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- who looks at
-// them
+// -------------------------------------------------------------------------------------------------- finding scene cuts
 
 FramesInput KeptFrames::looks() {
   return {[this](Gop& gop, int first, int count) { return read_looks(gop, first, count); },
@@ -188,7 +187,7 @@ const std::vector<std::uint64_t>& KeptFrames::end() {
   while (!workers_.all_ended()) try {
       receive_look();
       arrived_.clear();
-    } catch (...) {  // it was said already, or comes too late
+    } catch (...) {  // repeated, or too late
     }
   return decoded_;
 }

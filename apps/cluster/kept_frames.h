@@ -1,6 +1,6 @@
-// Films between key frames, decoded by several processes: each decodes every n-th stretch and keeps its frames until
-// somebody codes them, who gets them from there. The first process sees, in order, of each frame the rows that tell
-// where scenes change, and which stretch it is of; every frame is decoded once and goes from one process to another at
+// Films with an index of key frames, decoded by several processes. Each process decodes every n-th stretch between key
+// frames and keeps the frames until the process that encodes them requests them. The first process receives, in order,
+// the rows of each frame that show scene cuts, and the number of its stretch. Every frame is decoded once and sent at
 // most once.
 #pragma once
 
@@ -23,31 +23,31 @@ namespace trivelet::cli {
 
 class KeptFrames {
  public:
-  /// `name`: of the film, for warnings. `reader` has stretches (FrameReader::stretches()). `most_frames` are kept: more
-  /// than a GOP and what is read ahead to find its end.
+  /// `name`: of the film, for warnings. `reader` has stretches (FrameReader::stretches()). Keeps at most `most_frames`,
+  /// which must be more than a GOP and the frames that are read ahead to find its end.
   KeptFrames(Processes& processes, std::string name, std::unique_ptr<io::FrameReader> reader, std::size_t most_frames);
-  /// Waits until the first process says that no frames are wanted any more; in the first one says so.
+  /// Waits until the first process needs no more frames; in the first process, ends the need.
   ~KeptFrames();
   KeptFrames(const KeptFrames&) = delete;
   KeptFrames& operator=(const KeptFrames&) = delete;
 
-  /// Begins to decode, and to answer others.
+  /// Starts to decode, and to answer other processes.
   void start();
-  /// For a process that cannot take part: it is not waited for.
+  /// For a process that cannot take part, so that the others do not wait for it.
   static void stand_aside(Processes& processes);
-  /// Fills `gop` with its frames, the first of which is that of this number; they are kept no longer.
+  /// Fills `gop` with its frames, of which `first` is the number of the first one. They are then dropped here.
   void read(Gop& gop, std::uint64_t first_frame);
 
   // In the first process:
-  /// Frames in order, of which only what SceneCuts looks at is there. Throws what went wrong in whoever decodes them.
+  /// Frames in order, with only the rows that SceneCuts compares. Throws the error of the process that decodes them.
   FramesInput looks();
   /// looks() ends.
   void stop_looking();
-  /// No frames are wanted any more, by anybody. Returns how many each process decoded.
+  /// No process needs more frames. Returns the number of frames that each process decoded.
   const std::vector<std::uint64_t>& end();
 
  private:
-  using Place = std::pair<std::uint64_t, std::uint64_t>;  // stretch, and frame in it
+  using Place = std::pair<std::uint64_t, std::uint64_t>;  // stretch, and frame in the stretch
   using Look = std::unique_ptr<MessageReader>;            ///< of a frame; null: the end of a stretch
   void decode();
   bool keep(const Place& place);
@@ -68,8 +68,8 @@ class KeptFrames {
   std::condition_variable changed_;
   std::map<Place, std::shared_ptr<Gop>> kept_;
   bool stopped_ = false;
-  std::vector<std::uint64_t> begins_{0};  ///< of stretches whose end was seen: the numbers of their first frames
-  // Of the thread that looks.
+  std::vector<std::uint64_t> begins_{0};  ///< of complete stretches: the numbers of their first frames
+  // used by the thread that finds scene cuts
   std::map<std::uint64_t, std::deque<Look>> arrived_;  ///< by stretch
   std::uint64_t stretch_ = 0;
   std::uint64_t seen_ = 0;  ///< frames of it

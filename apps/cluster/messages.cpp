@@ -13,7 +13,7 @@ namespace trivelet::cli {
 
 namespace {
 
-constexpr std::uint64_t kNoMemory = 255;  // std::bad_alloc, in the place of an ErrorKind
+constexpr std::uint64_t kNoMemory = 255;  // std::bad_alloc, instead of an ErrorKind
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// The messages between the processes of one command: all their kinds, how their fields are written and read, and what
-// workers of every command report alike: that they failed, and that they ended.
+// The messages between the processes of one command: their kinds, how their fields are written and read, and the
+// reports that workers of every command send: failure and end.
 //
 // The first process is the leader, and every process, the first one too, runs a worker. A worker reports on one channel
-// to the leader and gets orders on others. A worker that fails sends kFailed, with the error; the leader sends kStop to
-// all workers, drops what still arrives, and throws the error when every worker has sent kEnded.
+// to the leader and gets orders on others. A worker that fails sends kFailed with the error. The leader then sends
+// kStop to all workers, drops what still arrives, and throws the error when every worker has sent kEnded.
 #pragma once
 
 #include <cstdint>
@@ -33,28 +33,28 @@ enum class MessageKind : std::uint8_t {
   kWarnings,  ///< of a process that ends [count, texts]
   // Frames and GOPs.
   kFrame,  ///< [bytes: sent_frames.h]
-  kGop,    ///< to encode, frames behind it unless the worker reads them [number, first frame, closed, run, scene,
+  kGop,    ///< to encode; its frames follow unless the worker reads them [number, first frame, closed, run, scene,
            ///< frames, bytes: seed]
   // Encoding (encode_together.h).
-  kWant,      ///< the worker takes so many more GOPs [count]
+  kWant,      ///< the worker has more free slots [count]
   kRecord,    ///< a coded GOP [bytes, or an object]
   kErrors,    ///< measured [number, reals]
   kBudget,    ///< the bytes of a GOP with a byte target [number, bytes, slope]
-  kMeasure,   ///< truncation points at which a GOP's errors are wanted [number, count, layers]
-  kPosition,  ///< where a GOP is written in the output [number, position]
+  kMeasure,   ///< truncation points whose errors are to be measured [number, count, layers]
+  kPosition,  ///< the position of a GOP in the output [number, position]
   // Films between key frames (kept_frames.h).
   kLook,        ///< rows of a decoded frame [stretch, bytes]
   kStretchEnd,  ///< [stretch]
-  kLocate,      ///< wanted frames [first, count]
+  kLocate,      ///< requested frames [first, count]
   kHandOver,    ///< frames to be sent [process, number of the first in its GOP, stretch, first in it, count]
   // Decoding (gather.h, volume_share.h).
-  kDecoded,  ///< a GOP, its frames behind it [run, frames]
+  kDecoded,  ///< a GOP; its frames follow [run, frames]
   kPiece,    ///< decoded slices of a volume [number, bytes]
   // Parts (parts.h).
-  kProgress,   ///< frames that are done [count]
-  kCount,      ///< what sum_before() adds up [count]
+  kProgress,   ///< frames done [count]
+  kCount,      ///< summand of sum_before() [count]
   kSumBefore,  ///< its result [sum]
-  kResult,     ///< of a part [bytes]
+  kResult,     ///< result of a part [bytes]
   // Searching one picture together (apps/still/team.h).
   kCost,     ///< [value, index]
   kSamples,  ///< [bytes: 16-bit numbers]
@@ -84,7 +84,7 @@ class MessageWriter {
   ByteWriter out_;
 };
 
-/// Reads one message, field by field. Throws BadStream where it has no more.
+/// Reads one message, field by field. Throws BadStream at its end.
 class MessageReader {
  public:
   explicit MessageReader(Processes::Message message)
@@ -98,10 +98,10 @@ class MessageReader {
   std::int64_t signed_number();
   double real();
   std::string text();
-  /// Copies so many bytes.
+  /// Copies this many bytes.
   void read(void* data, std::size_t size);
   std::vector<std::uint8_t> rest() { return in_.rest(); }
-  /// The next field is the first again.
+  /// Starts again at the first field.
   void restart() { in_ = fields(); }
   std::size_t left() const { return in_.left(); }
   /// Null if none was sent.
@@ -109,8 +109,8 @@ class MessageReader {
   std::shared_ptr<T> object() const {
     return std::static_pointer_cast<T>(message_.object);
   }
-  /// Throws the error of a kFailed. `processes`: of the reader, which names the process unless it is a thread of its
-  /// own.
+  /// Throws the error of a kFailed. `processes`: of the reader. The error names the process unless that is a thread of
+  /// this one.
   [[noreturn]] void throw_error(const Processes& processes);
 
  private:
@@ -123,15 +123,15 @@ class MessageReader {
   MessageKind kind_;
 };
 
-/// Thrown in a worker that was told to stop because of another one.
+/// Thrown in a worker that got kStop because of another one.
 struct Stopped {};
 
 /// In a worker: sends the error to the leader.
 void report_failure(Processes& processes, Channel channel, const std::exception_ptr& error);
-/// In a worker: runs `work` and reports what it throws to the leader. Stopped is no failure.
+/// In a worker: runs `work` and reports its exception to the leader. Stopped is not a failure.
 void run_and_report(Processes& processes, Channel channel, const std::function<void()>& work);
 
-/// In the leader: which workers have ended, and whether they were told to stop.
+/// In the leader: the workers that have ended, and whether kStop was sent.
 class WorkerStates {
  public:
   explicit WorkerStates(Processes& processes)
@@ -139,17 +139,17 @@ class WorkerStates {
 
   bool ended(int worker) const { return ended_[static_cast<std::size_t>(worker)]; }
   bool all_ended() const;
-  /// Of a worker that sends no kEnded: the leader's own.
+  /// For a worker that sends no kEnded: the leader's own.
   void set_ended(int worker) { ended_[static_cast<std::size_t>(worker)] = true; }
-  /// Whether a message is left to the caller. kEnded is noted, and left too, for what the command adds. kFailed is
-  /// thrown; once workers were told to stop, it and all others but kEnded are dropped.
+  /// True if the caller has to handle the message. kEnded is recorded, and also left to the caller for its extra
+  /// fields. kFailed is thrown. After kStop all messages but kEnded are dropped.
   bool take(MessageReader& message);
   /// Sends kStop to the workers from number `first` on.
   void stop(Channel channel, int first = 0);
   bool stopped() const { return stopped_; }
-  /// Runs `work`, the leader's own, then `receive`, which takes what has arrived and returns whether anything had,
-  /// until all workers have ended. If one of them throws, the workers are stopped, and waited for before it is thrown
-  /// again.
+  /// Runs `work`, the leader's own, then `receive` until all workers have ended. `receive` handles what has arrived,
+  /// and returns true if there was anything. If one of them throws, the workers are stopped and awaited before the
+  /// exception is thrown again.
   void lead(const std::function<void()>& work, const std::function<bool()>& receive, Channel stop_channel);
 
  private:

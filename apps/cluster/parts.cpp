@@ -33,7 +33,7 @@ class OwnPace final : public Pace {
   Processes& processes_;
 };
 
-/// The first process, which hears what all others say.
+/// The first process, which receives the results of all others.
 class Gatherer final : public Pace {
  public:
   Gatherer(Processes& processes, const std::function<void(std::uint64_t)>& frames)

@@ -13,7 +13,7 @@ namespace trivelet::cli {
 
 namespace {
 
-/// The first of these that the environment has.
+/// The first of these variables that is set in the environment.
 int number_in(std::initializer_list<const char*> names, int otherwise) {
   for (const char* name : names)
     if (const char* text = std::getenv(name); text && *text) return std::atoi(text);
@@ -92,7 +92,7 @@ void Backoff::wait() {
   pause_ = std::min(2 * pause_, kLongest);
 }
 
-// Open MPI, then those of MPICH and of Slurm. A batch script of Slurm is one process, whatever SLURM_NTASKS says.
+// Variables of Open MPI, then of MPICH and of Slurm. A batch script of Slurm is one process, whatever SLURM_NTASKS is.
 Place place_of_process() {
   Place p;
   p.size =

@@ -1,4 +1,4 @@
-// Processes over MPI; in the module that is loaded under mpirun only.
+// Processes over MPI, in a module that is loaded under mpirun only.
 #include <mpi.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace trivelet::cli {
 
 namespace {
 
-// MPI counts in int: longer messages go in pieces, the first of which says how long all are.
+// MPI counts in int: longer messages are sent in pieces, the first of which has the total length.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
 
 class MpiProcesses final : public Processes {
@@ -78,7 +78,7 @@ class MpiProcesses final : public Processes {
     return message;
   }
 
-  // MPI itself takes over short messages only.
+  // MPI buffers short messages only.
   void take_over(std::vector<std::uint8_t> bytes, int to, int tag) {
     const std::lock_guard lock(taking_over_);
     taken_over_.remove_if([](Sent& s) {

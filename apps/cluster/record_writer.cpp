@@ -7,7 +7,7 @@ namespace trivelet::cli {
 
 namespace {
 
-/// At which layers a GOP is to be measured, if at any.
+/// The layers at which a GOP is to be measured, if any.
 void send_measuring(Processes& processes, int worker, std::uint64_t number, const std::vector<std::size_t>& layers) {
   MessageWriter m(MessageKind::kMeasure);
   m.number(number).number(layers.size());
@@ -64,7 +64,7 @@ void RecordWriter::take_journal() {
   GopRecord record;
   std::vector<double> errors;
   for (; distribution_.journal && distribution_.journal->take(taken_, record, errors); ++taken_) {
-    // Not measured: it is encoded again, and so are those behind it, of which it is not known whether they are to be.
+    // Not measured: it is encoded again, and so are the GOPs after it, for which measuring is undecided.
     MeasuringPlan plan = assembly_->plan();
     const bool open = record.info.key == GopKey::kOpen;
     const bool measured =

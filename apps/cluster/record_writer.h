@@ -1,4 +1,4 @@
-// Writes in the first process what workers have encoded: records arrive in any order and are written in theirs.
+// Writes in the first process what workers have encoded: records arrive in any order and are written in stream order.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trivelet::cli {
 
-/// With a target for bytes: GOPs that are encoded and wait for theirs, which are divided when all GOPs are there.
+/// With a target for bytes: encoded GOPs that wait for their budgets. Bytes are divided when all GOPs have arrived.
 class ByteBudgets {
  public:
   ByteBudgets(Processes& processes, const PartEncoder& encoder) : processes_(processes), encoder_(encoder) {}
@@ -20,8 +20,8 @@ class ByteBudgets {
   void add(int worker, GopRecord record);
   std::uint64_t gops() const { return waiting_.size(); }
   std::uint64_t frames() const { return frames_; }
-  /// Sends the budgets that are known when all GOPs are there and `assembly` has those before: some at once. Whether
-  /// all GOPs have theirs.
+  /// When all GOPs have arrived and `assembly` has the earlier ones, sends the budgets that are known, some of them at
+  /// once. Returns whether all GOPs have theirs.
   bool send(const StreamAssembly& assembly);
 
  private:
@@ -30,28 +30,28 @@ class ByteBudgets {
   std::uint64_t frames_ = 0;
   std::map<std::uint64_t, std::pair<int, WaitingGop>> waiting_;  ///< by the numbers of GOPs
   std::optional<BytePlan> plan_;
-  std::vector<int> workers_;  ///< that have encoded them, of all GOPs
-  std::uint64_t sent_ = 0;    ///< GOPs that have their budget
+  std::vector<int> workers_;  ///< the workers that encoded them
+  std::uint64_t sent_ = 0;    ///< GOPs that have a budget
 };
 
 class RecordWriter {
  public:
   RecordWriter(Processes& processes, const PartEncoder& encoder, Distribution& distribution, ByteSink& sink);
 
-  /// Writes what stands before the first GOP, and what the journal has of a run that was stopped.
+  /// Writes what comes before the first GOP, and the GOPs of the journal.
   void begin();
   void add(int worker, GopRecord record);
   void add_errors(MessageReader& message);
-  /// With a target for bytes, when no GOP comes behind the `gops` that were found: whether all have their budgets.
+  /// With a target for bytes, when no GOP follows the `gops` that were found: returns whether all have budgets.
   bool send_budgets(std::uint64_t gops) { return budgets_.gops() >= gops && budgets_.send(*assembly_); }
-  /// Writes what stands behind the last GOP.
+  /// Writes what comes after the last GOP.
   void finish() { assembly_->finish(); }
 
   /// GOPs of the journal: the first ones.
   std::uint64_t taken() const { return taken_; }
   /// The GOP that is written next.
   std::uint64_t next() const { return assembly_->next(); }
-  /// With a target: of GOP 0, for the others; empty as long as it is not known.
+  /// With a target: the seed from GOP 0, for the others; empty until it is known.
   const std::vector<std::uint8_t>& seed() const { return seed_; }
   /// GOPs that their workers write.
   std::uint64_t positioned() const { return positioned_; }

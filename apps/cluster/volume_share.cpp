@@ -14,7 +14,7 @@ namespace trivelet::cli {
 
 namespace {
 
-// Pieces of each process that are decoded before they are wanted.
+// Pieces of each process that are decoded ahead.
 constexpr int kMostAhead = 2;
 
 std::vector<std::uint8_t> decode_piece(const VolumePiece& piece, VolumeDecoderParams params, const PieceDecoder& open) {
@@ -30,7 +30,7 @@ std::vector<std::uint8_t> decode_piece(const VolumePiece& piece, VolumeDecoderPa
   return slices;
 }
 
-/// Of one process: every n-th piece.
+/// One process: every n-th piece.
 template <class Take>
 void decode_share(const std::vector<VolumePiece>& pieces, int rank, int size, const VolumeDecoderParams& params,
                   const PieceDecoder& open, const Take& take) {
@@ -114,7 +114,7 @@ struct GatheredSlices::State {
     waiting[number] = message.rest();
   }
 
-  /// The piece that comes next into `piece`.
+  /// Receives the next piece into `piece`.
   void fetch() {
     const std::size_t n = next++;
     const int owner = static_cast<int>(n % static_cast<std::size_t>(processes.size()));
@@ -141,7 +141,7 @@ struct GatheredSlices::State {
   std::map<std::size_t, std::vector<std::uint8_t>> waiting;
   WorkerStates workers;
   std::size_t next = 0;             ///< piece
-  std::vector<std::uint8_t> piece;  ///< that is handed out
+  std::vector<std::uint8_t> piece;  ///< the piece whose slices are delivered
   std::size_t at = 0;               ///< in it
   Worker decoding{"decode"};        ///< last: it ends first
 };

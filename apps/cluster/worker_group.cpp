@@ -17,7 +17,7 @@ void remove_when_first_dies(Processes& helping, const std::string& output) {
 
 namespace {
 
-/// MPI takes over a message of so many warnings at once, so that a process can end whether or not it is received.
+/// MPI buffers a message of this many warnings, so that a process can end whether or not it is received.
 constexpr std::size_t kMostWarnings = 16;
 
 void send_warnings(Processes& processes) {
@@ -86,7 +86,7 @@ WorkerGroup::~WorkerGroup() {
   if (!leads_processes) return;
   try {
     say_warnings_of_others(*processes_);
-  } catch (const std::exception&) {  // no memory for the words
+  } catch (const std::exception&) {  // no memory for the texts
   }
 }
 

@@ -15,25 +15,25 @@
 
 namespace trivelet::cli {
 
-/// For all processes but the first: removes what the first one was writing to `output` if that one is killed.
+/// For all processes but the first: removes the first one's temporary output if that one is killed.
 void remove_when_first_dies(Processes& helping, const std::string& output);
 
-/// The processes that mpirun started; or threads with a GPU each, where --device names several; or this process alone.
-/// `device` and `common` become those of this process.
+/// The processes that mpirun started, or threads with a GPU each if --device names several, or this process alone. Sets
+/// `device` and `common` to those of this process.
 class WorkerGroup {
  public:
-  /// What all but the first do. `processes`: their end of the messages.
+  /// The work of all but the first. `processes`: their end of the messages.
   using Help = std::function<void(Processes& processes, const std::string& device, const Common& common)>;
   WorkerGroup(const std::string& command, std::string& device, Common& common, const Help& help);
-  /// Sends the farewell, and waits for threads. Says what other processes had to warn of, each warning once.
+  /// Sends kFarewell and waits for threads. Prints the warnings of other processes, each once.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
-  bool helped() const { return helped_; }              ///< this process is not the first, and has done its work
+  bool helped() const { return helped_; }              ///< this process is not the first, and has finished its work
   Processes* processes() { return processes_.get(); }  ///< null: this process is alone
   bool threads() const { return !threads_.empty(); }
-  /// What it consists of: "processes", "GPUs".
+  /// The name of its members: "processes", "GPUs".
   const char* members() const { return threads() ? "GPUs" : "processes"; }
   /// Calls the others, if there are any.
   void call(const std::string& job, const std::vector<std::uint8_t>& details = {}) {

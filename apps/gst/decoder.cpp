@@ -1,6 +1,6 @@
 // tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or
-// the bytes of a .tvl file. A packet is decoded (apps/players/packet_run.h) by a thread while the frames of the one
-// before are shown.
+// the bytes of a .tvl file. A thread decodes a packet (apps/players/packet_run.h) while the frames of the previous one
+// are shown.
 #include "apps/gst/elements.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Splitter {
   }
 
  private:
-  /// Takes what is whole at `at` and moves on; false if more is needed.
+  /// Takes a complete unit at `at` and moves on; false if more bytes are needed.
   template <class Take>
   bool step(std::size_t& at, const Take& take) {
     const std::size_t left = bytes_.size() - at;
@@ -92,7 +92,7 @@ class Splitter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// What GStreamer is told of the pictures. Unsupported for those that it cannot count.
+/// The description of the pictures for GStreamer. Throws Unsupported if their sizes overflow its numbers.
 GstVideoInfo video_info_of(const VideoInfo& info) {
   GstVideoInfo wanted;
   gst_video_info_init(&wanted);
@@ -104,7 +104,7 @@ GstVideoInfo video_info_of(const VideoInfo& info) {
   return wanted;
 }
 
-/// Decodes a packet while the frames of the one before are in use.
+/// Decodes a packet while the frames of the previous one are in use.
 class Ahead {
  public:
   struct Frames {
@@ -121,7 +121,7 @@ class Ahead {
     working_ = std::async(std::launch::async, [this, choice, &into] { return run_.decode(choice, into.decoded); });
     return true;
   }
-  /// Waits for the packet added last. Null if there is none or it gave no frames. Throws what decoding threw.
+  /// Waits for the packet added last. Null if there is none or it gave no frames. Throws the errors of decoding.
   const Frames* take() {
     if (!working_.valid()) return nullptr;
     const bool good = working_.get();
@@ -213,7 +213,7 @@ GstFlowReturn push_frame(TvlDec* self, const VideoInfo& info, const Gop& gop, in
   const std::int64_t since = player_time(ticks_between(gop.times()[0], at), tick);
   const GstClockTime begin = std::min<GstClockTime>(time, kMostPlayerTime) + static_cast<GstClockTime>(since);
   const auto duration = static_cast<GstClockTime>(player_time(static_cast<double>(at.duration), tick));
-  // After a jump into the middle of a GOP: what is before the place.
+  // After a seek into the middle of a GOP: drops the frames before the position.
   if (gst_segment_clip(&self->segment, GST_FORMAT_TIME, begin, begin + duration, nullptr, nullptr) == FALSE)
     return GST_FLOW_OK;
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&self->shown), nullptr);
@@ -247,7 +247,7 @@ GstFlowReturn push_frames(TvlDec* self, const Ahead::Frames& frames) {
   return flow;
 }
 
-/// The frames of the packet before are shown while this one is decoded.
+/// The frames of the previous packet are shown while this one is decoded.
 GstFlowReturn decode_packet(TvlDec* self, const void* data, std::size_t size, GstClockTime time) {
   const Ahead::Frames* before = self->ahead->take();
   self->ahead->add(data, size, {self->layers, self->reduce, self->threads}, time);
@@ -283,7 +283,7 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
     return GST_FLOW_ERROR;
   }
   const GstFlowReturn flow = guarded(self, [&] {
-    // The time of this kind of track is that of decoding.
+    // For this kind of track the time is that of decoding.
     if (!self->is_bytes) return decode_packet(self, map.data, map.size, GST_BUFFER_DTS_OR_PTS(buffer));
     GstFlowReturn all = GST_FLOW_OK;
     self->splitter->add(map.data, map.size, [&](const std::uint8_t* packet, std::size_t size) {
@@ -320,7 +320,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
     case GST_EVENT_EOS:
       drain(self);
       if (!self->failed) break;
-      gst_event_unref(event);  // what failed has no end for which a sink would begin to play
+      gst_event_unref(event);  // after a failure there is no end of stream, at which a sink would start to play
       return FALSE;
     case GST_EVENT_FLUSH_STOP: reset(self); break;
     default: break;

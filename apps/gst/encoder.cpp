@@ -18,7 +18,7 @@ namespace {
 
 using namespace trivelet;
 
-constexpr int kTicksPerFrame = 1000;  // of the clock: frames may be where they want, and even ones are even
+constexpr int kTicksPerFrame = 1000;  // of the clock: fine enough for any frame times, and exact for even ones
 
 /// The bytes that are ready, which other threads may write.
 class Bytes final : public ByteSink {
@@ -178,7 +178,7 @@ void close(TvlEnc* self) {
   self->session = nullptr;
 }
 
-/// Writes what is left and the index.
+/// Writes the remaining frames and the index.
 void end_stream(TvlEnc* self) {
   if (self->session == nullptr) return;
   try {
@@ -203,7 +203,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
       return good;
     }
     case GST_EVENT_SEGMENT:
-      gst_event_unref(event);  // the bytes have one of their own
+      gst_event_unref(event);  // the byte stream has a segment of its own
       return TRUE;
     case GST_EVENT_EOS: end_stream(self); break;
     default: break;

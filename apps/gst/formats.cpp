@@ -133,7 +133,7 @@ bool describe(const VideoInfo& from, GstVideoInfo& to) {
     GST_VIDEO_INFO_FIELD_ORDER(&to) =
         from.field_order == 1 ? GST_VIDEO_FIELD_ORDER_TOP_FIELD_FIRST : GST_VIDEO_FIELD_ORDER_BOTTOM_FIELD_FIRST;
   }
-  GstVideoColorimetry& colour = to.colorimetry;  // unspecified code points leave what is usual for such a size
+  GstVideoColorimetry& colour = to.colorimetry;  // unspecified code points leave the defaults for the size
   if (from.colour.range == 1) colour.range = GST_VIDEO_COLOR_RANGE_16_235;
   if (from.colour.range == 2) colour.range = GST_VIDEO_COLOR_RANGE_0_255;
   if (from.colour.matrix != 2 && from.format.model == ColourModel::kYuv)

@@ -1,5 +1,5 @@
-// How much of a stream is decoded where the time does not suffice for all of it: fewer layers first, then smaller
-// pictures, then fewer of them. The clock is never slowed.
+// Reduces decoding if there is not enough time for all of it: first fewer layers, then smaller pictures, then fewer
+// pictures. The clock never slows down.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Budget {
   static constexpr int kCalm = 2;  // GOPs, so that it does not go to and fro
   static constexpr double kMost = 0.9;
   static constexpr double kGoal = 0.7;
-  /// Of decoding, by level: rounded from 1080p with motion, of which the movement itself costs most.
+  /// Relative cost of decoding by level: rounded from 1080p with motion, whose compensation costs most.
   static constexpr std::array<double, kLevels> kCost = {1, 0.85, 0.75, 0.4, 0.25, 0.17, 0.12};
 
   bool on_;

@@ -24,7 +24,7 @@ std::size_t bytes_of(const DecodedGop& decoded) {
   return cli::frame_bytes(decoded.info) * static_cast<std::size_t>(decoded.gop.capacity());
 }
 
-/// Of a GOP whose header is damaged, as the index has it.
+/// A GOP with a damaged header, as the index describes it.
 std::vector<FrameTime> times_between(const GopInfo& gop) {
   std::vector<FrameTime> times;
   constexpr double kMost = 1e15;  // also of indices that lie
@@ -129,7 +129,8 @@ std::shared_ptr<const DecodedGop> FrameStore::find_before(std::size_t gop) const
   return nullptr;
 }
 
-// Whether it is there, good enough; the mutex is held. What was decoded under a budget is good while the clock goes on.
+// True if the GOP is decoded in sufficient quality; the mutex is held. While the clock runs, what the budget chose is
+// sufficient.
 bool FrameStore::is_good(std::size_t gop) const {
   const auto found = decoded_.find(gop);
   if (found == decoded_.end() || !(found->second->wanted == wanted_.quality)) return false;
@@ -183,14 +184,14 @@ std::size_t FrameStore::most_ahead() const {
   return largest == 0 ? kLeastAhead : std::clamp(kMostBytes / largest, kLeastAhead, kAhead);
 }
 
-// GOPs to decode until this one is there, going on from the last one or beginning anew.
+// GOPs to decode until this one is done, if decoding continues from the last one or starts at a closed GOP.
 std::size_t FrameStore::cost(std::size_t gop, const Quality& quality) const {
   const std::size_t anew = gop > 0 && stream_.gops[gop].key == GopKey::kOpen ? 2 : 1;
   const bool behind = decoder_ && decoder_quality_ == quality && decoder_next_ <= gop;
   return behind ? std::min(anew, gop - decoder_next_ + 1) : anew;
 }
 
-// The next GOP to decode; the mutex is held. False if all that is wanted is there.
+// The next GOP to decode; the mutex is held. False if all wanted GOPs are decoded.
 bool FrameStore::choose(std::size_t& gop) const {
   if (!asked_) return false;
   const std::size_t end = std::min(wanted_gop_ + most_ahead(), stream_.gops.size());
@@ -206,14 +207,14 @@ bool FrameStore::choose(std::size_t& gop) const {
   };
   for (std::size_t g = gop + 1; runs && g < end && late(gop) > 0; ++g)
     if (late(g) < late(gop)) gop = g;
-  // On the way to it from where the decoder is: those before it are decoded all the same.
+  // GOPs between the decoder's position and the wanted one must be decoded anyway.
   if (decoder_ && decoder_quality_ == quality && decoder_next_ < gop && gop - decoder_next_ < cost(gop, quality))
     gop = decoder_next_;
   return true;
 }
 
-// What is decoded is for later, what is drawn and heard is for now: on Linux threads have a priority of their own, and
-// those that a decoder starts have that of the one that made it.
+// Decoding is for later, drawing and sound are for now, so it gets a lower priority. On Linux each thread has a
+// priority, and the threads that a decoder starts inherit it.
 void FrameStore::run() {
 #ifdef __linux__
   constexpr int kNice = 5;
@@ -244,7 +245,7 @@ void FrameStore::begin(std::size_t gop, const Quality& quality) {
   params.temporal_reduce = quality.temporal;
   params.max_layers = quality.layers;
   params.first_frame = stream_.gops[gop].first_frame;
-  params.keep_partial = true;  // a film goes on behind damage
+  params.keep_partial = true;  // a film continues after damage
   decoder_.reset();            // it reads ahead from the same source
   file_.source->seek(0);
   if (!(decoder_quality_ == quality)) spare_.clear();
@@ -301,7 +302,7 @@ void FrameStore::decode(std::size_t gop, const Wanted& wanted) {
   if (found < stream_.gops.size()) keep(found, std::move(decoded));
 }
 
-// What decoding took, `length` seconds of the stream: for the budget and for what is going to be late.
+// Records the time of decoding `length` seconds of the stream, for the budget and to predict late GOPs.
 void FrameStore::learn(const Wanted& wanted, double seconds, std::uint64_t gops, double length) {
   const std::lock_guard lock(mutex_);
   work_.gops += gops;

@@ -1,8 +1,8 @@
-// Decoded GOPs of a stream around the place that is shown, made by a thread: what is shown next is decoded first, what
-// was shown stays for steps back. A request for another place or quality takes effect with the next GOP.
+// Decoded GOPs of a stream around the current position. A thread decodes them: first what is shown next, and what was
+// shown stays for steps back. A request for another position or quality takes effect with the next GOP.
 //
-// The thread goes on from GOP to GOP, so that each is decoded once, also where one leans on the one before. Only where
-// it would come too late it begins anew further on, at the first GOP that it can have in time.
+// The thread decodes GOP after GOP, so that each is decoded once, even if it depends on the one before. Only if a GOP
+// would be late does it skip ahead, to the first closed GOP that it can decode in time.
 #pragma once
 
 #include <condition_variable>
@@ -22,10 +22,10 @@ namespace trivelet::play {
 
 struct DecodedGop {
   std::uint64_t number = 0;  ///< another one for each, from 1
-  Quality wanted;            ///< what was asked for
-  Quality quality;           ///< what the budget made of it
+  Quality wanted;            ///< the requested quality
+  Quality quality;           ///< the quality that the budget chose
   VideoInfo info;
-  Gop gop;             ///< no frames where the reduced rate has none in this GOP
+  Gop gop;             ///< no frames if the reduced rate has none in this GOP
   double seconds = 0;  ///< that decoding took
 };
 
@@ -37,7 +37,7 @@ struct Work {
 
 class FrameStore {
  public:
-  /// With `budget` less is decoded than is wanted where it would come too late.
+  /// With `budget`, the quality is reduced if a GOP would be late.
   FrameStore(const std::string& path, const DecoderParams& params, std::shared_ptr<const Backend> backend, bool budget);
   ~FrameStore();
   FrameStore(const FrameStore&) = delete;
@@ -48,7 +48,7 @@ class FrameStore {
   int most_reduce() const { return most_reduce_; }
   int most_temporal() const { return most_temporal_; }
 
-  /// When all frames begin, in seconds of the stream's clock, at the full rate; and when the last one ends.
+  /// The times of all frames at the full rate, in seconds of the stream's clock, and the end of the last one.
   const std::vector<double>& times() const { return times_; }
   double end() const { return end_; }
   /// The frame that is shown at a time, and the GOP it is in.
@@ -58,29 +58,30 @@ class FrameStore {
   /// Seconds that a GOP lasts.
   double length_of(std::size_t gop) const;
 
-  /// What is shown at a time of the stream, and how its clock goes.
+  /// The position in the stream, and how its clock runs.
   struct Wanted {
     double time = 0;
-    double speed = 0;      ///< seconds of the stream in one of the world; 0: a picture stands, in the very quality
-    bool waiting = false;  ///< the clock stands until the GOP is there
+    double speed = 0;      ///< seconds of the stream in a real second; 0: a still picture, in exactly the requested
+                           ///< quality
+    bool waiting = false;  ///< the clock waits until the GOP is decoded
     Quality quality;
   };
-  /// Decodes from the GOP of that time on what is not there yet.
+  /// Decodes the missing GOPs from that time on.
   void want(const Wanted& wanted);
-  /// The GOP, as it was wanted or, until it is there, in another quality; null if there is none.
+  /// The GOP in the requested quality or, until it is decoded, in another one; null if there is none.
   std::shared_ptr<const DecodedGop> find(std::size_t gop) const;
   /// The last one up to `gop` that is there and has frames; null if there is none.
   std::shared_ptr<const DecodedGop> find_before(std::size_t gop) const;
-  /// Whether it is there as it was wanted, or as the budget made of it.
+  /// True if it is decoded in the requested quality, or in that of the budget.
   bool is_ready(std::size_t gop) const;
-  /// Waits for that. Throws what decoding threw.
+  /// Waits for that. Throws the errors of decoding.
   void wait_for(std::size_t gop);
-  /// How much less than wanted is decoded: 0 is nothing.
+  /// The level of the budget: 0 decodes everything.
   int budget_level() const;
   Work work() const;
   /// What was found damaged, a line each; a hundred at most.
   std::vector<std::string> damage() const;
-  /// Throws what decoding threw.
+  /// Throws the errors of decoding.
   void check() const;
 
  private:

@@ -123,7 +123,7 @@ int show_volume(const Options& options, const VolumeInStream& volume, const Comm
   return kExitDone;
 }
 
-/// A file without a name for what comes out of a pipe, since a player goes to and fro in it.
+/// An unnamed file for the data of a pipe, because a player seeks.
 struct Kept {
   explicit Kept(std::string& input) {
     struct stat status = {};
@@ -163,7 +163,8 @@ int run(Options options, const Common& common, const Command& app) {
   player.overwrite = common.overwrite;
   player.backend =
       choose_player_backend(options.device, app.typed("--max-memory") ? player.decoding.limits.memory : 0, player.gpu);
-  // Frames that stay on a GPU cannot be compared with the hashes of what was encoded; checks of the bytes still are.
+  // Frames that stay on a GPU cannot be compared with the hashes of the originals. The checksums of the bytes are still
+  // checked.
   if (player.gpu >= 0) player.decoding.verify_hash = false;
   const auto* module = static_cast<const play::Player*>(load_module("play", player.input));
   require(module != nullptr, ErrorKind::kUnsupported,

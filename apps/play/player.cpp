@@ -1,10 +1,10 @@
 // The module that shows pictures and plays sound: SDL for the window, keys and the sound card, OpenGL for pictures,
-// Dear ImGui for what is drawn over them.
+// Dear ImGui for the controls.
 //
-// One loop: what was pressed, the time, the frame of that time if it is decoded, the overlay. The sound is the clock;
-// without it (none in the file, muted by another speed, paused) the computer's. The clock waits for pictures where it
-// begins, at first and after a jump, and never between: of what is late the newest is shown, and with a budget less is
-// decoded. The window is drawn when something in it is new, for without a GPU drawing costs as much as decoding.
+// One loop: input, the time, the frame of that time if it is decoded, the overlay. The sound is the clock. Without it
+// (none in the file, another speed, paused) the computer's clock is used. The clock waits for pictures at its start and
+// after a seek, and never in between: of late frames the newest is shown, and with a budget the quality is reduced. The
+// window is drawn when something in it changed, because without a GPU drawing costs as much as decoding.
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/player.h"
 
@@ -70,7 +70,7 @@ class Session {
     const auto [width, height] = shrunk(1600, 900);
     window_.emplace("trivelet - " + std::filesystem::path(options_.input).filename().string(), width, height,
                     options_.headless, options_.full_screen);
-    // Where the processor draws, each pixel costs as much as decoding a third of one.
+    // If the CPU draws, each pixel costs as much as a third of decoding one.
     if (window_->is_drawn_by_processor() && !options_.headless) window_->resize(shrunk(1280, 720));
     renderer_.emplace();
     screen_.emplace(options_.gpu);
@@ -115,7 +115,7 @@ class Session {
     position_ = time;
     since_ = Time::now();
   }
-  /// The clock stands at the time until its picture is there.
+  /// The clock waits at the time until its picture is decoded.
   void seek(double time) {
     time = std::clamp(time, begin_, store_.times().back());
     hold(time);
@@ -153,7 +153,7 @@ class Session {
 
   // ------------------------------------------------------------------------------------------------------ the picture
 
-  /// What is decoded now. While the time line is dragged, what is fast.
+  /// The quality to decode now. While the time line is dragged, a fast one.
   Quality current() const {
     Quality q = quality_;
     if (dragging_) {
@@ -170,8 +170,8 @@ class Session {
     int frame = 0;
   };
 
-  /// Makes a frame that is there the picture: that of `time` or, unless the `exact` one is wanted, the last one before.
-  /// True if that is another picture than before.
+  /// Makes a decoded frame the picture: that of `time` or, unless `exact`, the last one before it. True if the picture
+  /// changed.
   static bool show(const FrameStore& store, Screen& screen, double time, bool exact) {
     std::size_t gop = store.gop_of(store.frame_at(time));
     std::shared_ptr<const DecodedGop> decoded = exact ? store.find(gop) : store.find_before(gop);
@@ -215,7 +215,7 @@ class Session {
     return store_.budget_level() == 0 || gop + 1 >= store_.gops() || store_.is_ready(gop + 1);
   }
 
-  /// Counts what was shown, and what should have been before the time of `frame`.
+  /// Counts the frames that were shown, and those that were due before the time of `frame`.
   void count(std::size_t frame, bool there) {
     if (frame < next_frame_) return;
     late_ += frame - next_frame_;
@@ -262,7 +262,7 @@ class Session {
 
   void overlay() {
     const ImGuiIO& io = ImGui::GetIO();
-    // The last line is broken where the window is narrower than it is at its longest.
+    // The last line is broken if the window is narrower than its longest form.
     constexpr float kLine = 17, kLongestLine = 680, kMostLines = 3;
     const float height = 101 + kLine * std::min(kMostLines, std::ceil(kLongestLine / io.DisplaySize.x));
     ImGui::SetNextWindowPos({0, io.DisplaySize.y - height});
@@ -289,7 +289,7 @@ class Session {
     dragging_ = dragging;
     const int all = store_.stream().layers;
     int layers = quality_.layers > 0 ? quality_.layers : all;
-    // Names stand in the sliders, so that there is room for three in a small window.
+    // Names are inside the sliders, so that three fit into a small window.
     const float column = (ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().ItemSpacing.x) / 3;
     ImGui::SetNextItemWidth(column);
     const std::string of_all = "layers %d / " + std::to_string(all);
@@ -325,7 +325,7 @@ class Session {
 
   // ----------------------------------------------------------------------------------------------------- screenshots
 
-  /// Waits for the frame of a time in the wanted quality and writes it in its own size, as it is shown.
+  /// Waits for the frame of a time in the requested quality and writes it in its own size, as it is shown.
   void shoot(double time, const std::string& path) {
     require(time >= begin_ && time < store_.end(), ErrorKind::kBadArgument,
             "a screenshot at " + std::to_string(time - begin_) + " s: the video lasts " +
@@ -361,7 +361,7 @@ class Session {
       try {
         shoot(now(), name);
         cli::log::info("{}", name);
-      } catch (const Error& e) {  // the film goes on
+      } catch (const Error& e) {  // the film continues
         cli::log::error("{}", e.what());
       }
       redraw_ = kSettle;
@@ -419,7 +419,7 @@ class Session {
     if (other_) other_->check();
     if (sound_ && !paused_ && !dragging_) sound_->fill();
     double time = now();
-    if (sound_leads()) hold(time);  // where its clock ends, the other goes on from there
+    if (sound_leads()) hold(time);  // when the sound ends, the computer's clock takes over
     if (time >= store_.end() && !paused_) {
       if (options_.loop) {
         seek(begin_);
@@ -443,7 +443,7 @@ class Session {
     wait_for_next(shown);
   }
 
-  /// How long before its time a picture is begun: it is seen when it is drawn.
+  /// Seconds before its time at which a picture is begun, so that it is drawn in time.
   double lead() const {
     constexpr double kMost = 0.02;
     return paused_ || waiting_ || dragging_ ? 0 : std::min(usual_draw_seconds_, kMost) * speed_;
@@ -465,7 +465,8 @@ class Session {
     usual_draw_seconds_ += (seconds - usual_draw_seconds_) / 16;
   }
 
-  /// Until the next frame is due or something was pressed; not long, for decoding tells nobody when it is done.
+  /// Waits until the next frame is due or there is input. Not for long, because decoding sends no event when it is
+  /// done.
   void wait_for_next(double time) const {
     if (redraw_ > 0) return;
     constexpr double kLongest = 0.01;
@@ -502,14 +503,14 @@ class Session {
   double split_ = 0.5;
   Time::time_point mouse_moved_ = Time::now();
 
-  bool waiting_ = false;        ///< for the picture where the clock begins
+  bool waiting_ = false;        ///< for the picture at which the clock starts
   std::size_t next_frame_ = 0;  ///< that was not counted yet
   int redraw_ = kSettle;        ///< so many times
   bool controls_drawn_ = false;
   Time::time_point drawn_at_ = Time::now();
   std::uint64_t drawn_ = 0;
   double draw_seconds_ = 0;
-  double usual_draw_seconds_ = 0;  ///< of the last ones
+  double usual_draw_seconds_ = 0;  ///< of the last frames
   double decode_seconds_ = 0;      ///< of the GOP that was shown last
   int most_budget_ = 0;
   std::uint64_t shown_ = 0;

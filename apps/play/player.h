@@ -1,4 +1,4 @@
-// trivelet play: what the command and the module that shows pictures and plays sound (player.cpp) say to each other.
+// trivelet play: the interface between the command and the module that shows pictures and plays sound (player.cpp).
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace trivelet::play {
 /// What of a stream is decoded; it may change at any moment.
 struct Quality {
   int layers = 0;    ///< 0 = all
-  int reduce = 0;    ///< halvings of the size
-  int temporal = 0;  ///< halvings of the frame rate
+  int reduce = 0;    ///< times the size is halved
+  int temporal = 0;  ///< times the frame rate is halved
   bool operator==(const Quality&) const = default;
 };
 
@@ -25,7 +25,7 @@ struct Options {
   std::string compare;  ///< a second stream beside it; "" = none
   Quality quality;
   double start = 0;     ///< seconds after the first frame
-  bool budget = false;  ///< decode less where the time does not suffice
+  bool budget = false;  ///< reduce the quality if there is not enough time
   bool mute = false;
   bool full_screen = false;
   bool loop = false;
@@ -38,7 +38,7 @@ struct Options {
   bool overwrite = false;
   DecoderParams decoding;
   std::shared_ptr<const Backend> backend;
-  int gpu = -1;  ///< whose memory the backend leaves frames in; -1: they are in the host's
+  int gpu = -1;  ///< the GPU in whose memory the backend leaves frames; -1: host memory
 };
 
 /// A volume as it is shown: values in scaled units, x fastest.
@@ -55,9 +55,10 @@ struct VolumeOptions {
   Quality quality;
   int layers = 1;
   int most_reduce = 0;
-  std::array<int, 3> size{};                    ///< of the whole, along x, y, z
-  std::optional<std::array<int, 3>> place;      ///< where the planes cut, voxels of the whole; else the middle
-  std::optional<std::array<double, 2>> window;  ///< values that are black and white; else those that occur
+  std::array<int, 3> size{};                    ///< of the whole volume, along x, y, z
+  std::optional<std::array<int, 3>> place;      ///< where the planes cut, voxels of the whole volume; otherwise the
+                                                ///< middle
+  std::optional<std::array<double, 2>> window;  ///< values that are black and white; otherwise the least and largest
   bool headless = false;
   std::string screenshot;
   bool overlay = false;

@@ -1,5 +1,5 @@
-// Pictures on an OpenGL 3.3 context: planes of 1 to 16 bits become textures, and a shader makes RGB of them as their
-// colour tags say; HDR is mapped to what an ordinary screen shows.
+// Draws pictures in an OpenGL 3.3 context. Planes of 1 to 16 bits become textures, and a shader converts them to RGB by
+// their colour tags. HDR is mapped to the range of an ordinary screen.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct Area {
 /// The planes of a picture on the graphics card.
 class Picture {
  public:
-  /// `gpu`: whose memory the frames are in; -1: the host's.
+  /// `gpu`: the GPU in whose memory the frames are; -1: host memory.
   explicit Picture(int gpu);
   ~Picture();
   Picture(const Picture&) = delete;
@@ -61,7 +61,7 @@ class Renderer {
  private:
   unsigned program_for(const VideoInfo& info);
 
-  std::map<std::string, unsigned> programs_;  ///< by what is defined in the shader
+  std::map<std::string, unsigned> programs_;  ///< by the definitions in the shader
   unsigned vertices_ = 0;
 };
 

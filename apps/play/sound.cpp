@@ -40,9 +40,9 @@ struct Sound::State {
   SDL_AudioDeviceID device = 0;
   bool muted = false;
   bool ended = false;
-  double skip_until = 0;                                         // what is heard before is dropped
-  double queued_end = -std::numeric_limits<double>::infinity();  // time of the stream behind what is queued
-  // The device takes pieces: between them the clock goes on by itself.
+  double skip_until = 0;                                         // earlier samples are dropped
+  double queued_end = -std::numeric_limits<double>::infinity();  // time of the stream at the end of the queue
+  // The device takes pieces; between them the clock runs by itself.
   mutable Uint32 last_queue = 0;
   mutable std::chrono::steady_clock::time_point last_change;
   bool paused = true;
@@ -58,7 +58,7 @@ struct Sound::State {
   }
 
   bool open(const std::string& path) {
-    av_log_set_level(AV_LOG_FATAL);  // it does not know our pictures, and would say so
+    av_log_set_level(AV_LOG_FATAL);  // FFmpeg does not know our pictures, and would print a message
     if (avformat_open_input(&input, path.c_str(), nullptr, nullptr) < 0) return false;
     if (avformat_find_stream_info(input, nullptr) < 0) return false;
     const AVCodec* decoder = nullptr;

@@ -1,6 +1,7 @@
-// Three planes of a volume, as 'view --montage' lays them out: along z, y and x, the vertical axis of the last two
-// being z, drawn upwards. The mouse puts the voxel where they meet, the wheel leafs through a plane, the right button
-// changes the window of values. Sliders for quality layers and halvings decode the volume anew beside what is shown.
+// Three planes of a volume, in the layout of 'view --montage': along z, y and x; the vertical axis of the last two is
+// z, drawn upwards. The mouse moves the voxel in which they meet, the wheel moves through the slices of a plane, the
+// right button changes the window of values. Sliders for quality layers and size decode the volume again, while the old
+// one is shown.
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/volume_player.h"
 
@@ -91,7 +92,7 @@ class VolumeSession {
   // ----------------------------------------------------------------------------------------------------- the volume
 
   int extent(int axis) const { return volume_.size[static_cast<std::size_t>(axis)]; }
-  /// Where the planes cut what is decoded: a voxel of it for one of the whole.
+  /// Where the planes cut the decoded volume: the voxel that corresponds to one of the whole volume.
   int cut(int axis) const {
     const auto a = static_cast<std::size_t>(axis);
     return static_cast<int>(std::int64_t{place_[a]} * volume_.size[a] / options_.size[a]);
@@ -132,7 +133,7 @@ class VolumeSession {
     }
   }
 
-  /// Begins to decode what is wanted, and takes what was.
+  /// Starts to decode the requested quality, and takes finished volumes.
   void take_decoded() {
     if (decoding_.valid() && decoding_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
       auto [volume, seconds] = decoding_.get();
@@ -153,7 +154,7 @@ class VolumeSession {
 
   // -------------------------------------------------------------------------------------------------------- drawing
 
-  /// The size of the planes side by side, a pixel a voxel.
+  /// The size of the planes side by side, one pixel a voxel.
   std::array<int, 2> montage_size() const {
     std::array<int, 2> size = {-kGap, 0};
     for (const Plane& plane : kPlanes) {
@@ -401,7 +402,7 @@ class VolumeSession {
   Volume volume_;
   double seconds_ = 0;
   std::future<std::pair<Volume, double>> decoding_;
-  std::array<int, 3> place_{};  ///< a voxel of the whole
+  std::array<int, 3> place_{};  ///< a voxel of the whole volume
   double low_ = 0;
   double high_ = 1;
   bool changed_ = true;

@@ -28,7 +28,7 @@ Window::Window(const std::string& title, int width, int height, bool hidden, boo
     close();
     fail(ErrorKind::kUnsupported, "no display to play on; --headless --screenshot draws a frame into a file");
   }
-  SDL_InitSubSystem(SDL_INIT_AUDIO);  // where there is none, films are silent
+  SDL_InitSubSystem(SDL_INIT_AUDIO);  // without a sound device films are silent
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_MAJOR_VERSION, 3);
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_MINOR_VERSION, 3);
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_PROFILE_MASK, SDL_GL_CONTEXT_PROFILE_CORE);

@@ -1,4 +1,4 @@
-// The window of the player: SDL, an OpenGL 3.3 context and Dear ImGui on it; and pictures of what was drawn.
+// The window of the player: SDL, an OpenGL 3.3 context with Dear ImGui, and screenshots.
 #pragma once
 
 #include <SDL.h>
@@ -12,7 +12,7 @@ namespace trivelet::play {
 
 class Window {
  public:
-  /// Throws Unsupported where there is no display or no OpenGL 3.3.
+  /// Throws Unsupported if there is no display or no OpenGL 3.3.
   Window(const std::string& title, int width, int height, bool hidden, bool full_screen);
   ~Window();
   Window(const Window&) = delete;
@@ -21,7 +21,7 @@ class Window {
   SDL_Window* get() const { return window_; }
   std::array<int, 2> size() const;
   void resize(std::array<int, 2> size);
-  /// Whether there is no GPU, as far as OpenGL tells.
+  /// True if OpenGL reports no GPU.
   bool is_drawn_by_processor() const;
   /// Full screen or not.
   void toggle();
@@ -33,7 +33,7 @@ class Window {
   SDL_GLContext context_ = nullptr;
 };
 
-/// What is drawn while it lives goes into a picture of this size instead of the window.
+/// While it exists, drawing goes into a picture of this size instead of the window.
 class Canvas {
  public:
   /// Throws Unsupported for sizes that OpenGL refuses.
@@ -47,7 +47,7 @@ class Canvas {
   unsigned texture_ = 0;
 };
 
-/// Dear ImGui's controls: what is called between the two is drawn by the second.
+/// Dear ImGui's controls: the second call draws what was described between the two.
 void begin_overlay();
 void end_overlay();
 

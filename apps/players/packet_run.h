@@ -1,8 +1,8 @@
-// The packets of a Trivelet track, as the modules for players get them from a demultiplexer (io/video/matroska.h).
+// The packets of a Trivelet track, as modules for players get them from a demultiplexer (io/video/matroska.h).
 //
-// A packet is a GOP. One that decodes alone begins with the stream's header, and the others need the one before. So one
-// decoder goes on from packet to packet, as if they came through a pipe, and decodes each once. It begins anew after a
-// jump, for another quality, and behind damage. The packet with the index shows nothing.
+// A packet is a GOP. That of a closed GOP begins with the stream's header; an open GOP needs the one before. So one
+// decoder continues from packet to packet, as if they came through a pipe, and decodes each once. It restarts after a
+// seek, for another quality, and after damage. The packet with the index shows nothing.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace trivelet {
 
 class PacketRun {
  public:
-  /// What of the stream is decoded.
+  /// The part of the stream to decode.
   struct Choice {
     int layers = 0;  ///< 0 = all; also more than there are
     int reduce = 0;
@@ -46,7 +46,7 @@ class PacketRun {
     head_.clear();
   }
 
-  /// False if the packet shows nothing: the index, or a GOP that leans on one that was not seen.
+  /// False if the packet shows nothing: the index, or a GOP that depends on a missing one.
   bool add(const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     std::size_t at = 0;
@@ -64,7 +64,7 @@ class PacketRun {
     return true;
   }
 
-  /// Decodes the packet added last. False if it gives no frames, being damaged. Throws what Decoder throws.
+  /// Decodes the packet added last. False if it is damaged and gives no frames. Throws the errors of Decoder.
   bool decode(const Choice& choice, Decoded& into) {
     try {
       if (!decoder_ || !(choice == choice_))
@@ -82,11 +82,11 @@ class PacketRun {
       end_decoder();
       throw;
     }
-    end_decoder();  // which has seen the end of its pipe
+    end_decoder();  // which has reached the end of its pipe
     return false;
   }
 
-  /// How often a GOP was decoded, with those that only others needed.
+  /// Number of GOPs decoded, including those that were only needed by others.
   std::uint64_t gops_decoded() const {
     return gops_ + (decoder_ ? decoder_->stats().gops + decoder_->stats().passed_gops : 0);
   }
@@ -116,7 +116,7 @@ class PacketRun {
     std::size_t at_ = 0;
   };
 
-  /// Where the box of the GOP begins behind the stream's header; the whole size if there is none.
+  /// Where the box of the GOP begins after the stream's header; the whole size if there is none.
   static std::size_t gop_in(const std::uint8_t* bytes, std::size_t size) {
     std::size_t at = sizeof kSignature;
     Box box;
@@ -135,11 +135,12 @@ class PacketRun {
     MemorySource alone(stream.data(), stream.size());
     const StreamInfo info = probe(alone);
     DecoderParams params;
-    if (!info.gops.empty() && info.gops[0].key == GopKey::kOpen) {  // of the packet before only what this one leans on
+    if (!info.gops.empty() && info.gops[0].key == GopKey::kOpen) {  // of the previous packet only what this one depends
+                                                                    // on
       params.first_frame = info.gops[0].first_frame;
       stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(head_.size()), before_.begin(), before_.end());
     }
-    params.keep_partial = true;  // after seeking, what came before is missing
+    params.keep_partial = true;  // after a seek, earlier packets are missing
     params.max_layers = std::min(choice.layers, info.layers);
     params.reduce = choice.reduce;
     params.threads = choice.threads;

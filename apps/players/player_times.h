@@ -1,4 +1,4 @@
-// Times of frames on the clock of a player, whatever a stream says of them.
+// Converts the times of frames to the clock of a player, whatever a stream contains.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace trivelet {
 
-/// The most that comes out of player_time(): two of them can be added to a time of the player's, as long as that is no
-/// more than this. In nanoseconds a century.
+/// The largest result of player_time(): it can be added to another such time without overflow. In nanoseconds it is a
+/// century.
 inline constexpr std::int64_t kMostPlayerTime = std::int64_t{1} << 61;
 
-/// `ticks` of a stream's clock in units of a player's, of which there are `units` in a tick; 0 for what is before.
+/// `ticks` of a stream's clock in units of a player's, with `units` units in a tick; 0 for negative times.
 inline std::int64_t player_time(double ticks, double units) {
   const double time = ticks * units;
   return time > 0 ? std::llround(std::min(time, static_cast<double>(kMostPlayerTime))) : 0;

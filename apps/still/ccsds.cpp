@@ -1,4 +1,5 @@
-// trivelet ccsds: CCSDS 122.0-B-2 still images: encode, decode, info; bench and compare are in files of their own.
+// trivelet ccsds: CCSDS 122.0-B-2 still images: encode, decode, info. compare and bench are in ccsds_compare.cpp and
+// apps/bench/ccsds_bench.cpp.
 
 #include <spdlog/fmt/fmt.h>
 

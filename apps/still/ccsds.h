@@ -1,4 +1,4 @@
-// Subcommands of "trivelet ccsds" that have files of their own.
+// Subcommands of "trivelet ccsds" that are in other files.
 #pragma once
 
 #include "apps/cli/cli.h"

@@ -21,7 +21,7 @@ struct CcsdsImage {
   VolumeView view() const;
 };
 
-/// How to read a picture that does not say itself what it is.
+/// How to read a picture that does not describe itself.
 struct CcsdsInput {
   std::string size;          ///< raw: "WxH"
   std::string type;          ///< raw: u8 s8 u16le s16le u16be s16be u32le s32le u32be s32be

@@ -95,7 +95,7 @@ void write_picture(const std::string& path, const still::Image& image, bool over
   writer->finish();
 }
 
-/// The transform of dct where --device says; "auto" stays on the CPU when a GPU is there but cuFFT is not.
+/// The transform of dct on the device of --device; "auto" uses the CPU if there is a GPU but no cuFFT.
 std::unique_ptr<dct::Transform> make_transform(const DeviceChoice& choice, ThreadPool& pool) {
   if (choice.gpu >= 0) {
     try {

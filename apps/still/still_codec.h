@@ -21,7 +21,7 @@ namespace trivelet::cli {
 /// little memory.
 class Ccsds122Codec {
  public:
-  /// `threads`: of the CPU, 0 = all; `pictures`: about how many there will be.
+  /// `threads`: of the CPU, 0 = all; `pictures`: approximate number of pictures.
   Ccsds122Codec(const DeviceChoice& choice, int threads, std::size_t pictures);
   ~Ccsds122Codec();
 

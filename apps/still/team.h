@@ -12,17 +12,18 @@
 
 namespace trivelet::cli {
 
-/// The messages of a team, which its halves share: by their senders, for they arrive in the order of all.
+/// The messages of a team, shared by its two halves and sorted by sender, because messages of all senders arrive in one
+/// order.
 class TeamMessages {
  public:
   explicit TeamMessages(Processes& processes)
       : processes_(processes), workers_(processes), arrived_(static_cast<std::size_t>(processes.size())) {}
 
   void send(int to, MessageWriter& message) { message.send(processes_, to, Channel::kResults); }
-  /// The next one of this process. Throws what went wrong in any of them in the first process, Stopped in the others.
+  /// The next message of this process. In the first process throws the error of any process, in the others Stopped.
   std::unique_ptr<MessageReader> receive(int from);
-  /// Runs what all members do. In the first process it throws what went wrong in any of them, when all have stopped; in
-  /// the others nothing.
+  /// Runs the work of all members. In the first process it throws the error of any of them when all have stopped; in
+  /// the others it throws nothing.
   void run(const std::function<void()>& work);
 
  private:

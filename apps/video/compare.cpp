@@ -106,7 +106,7 @@ struct Pair {
   std::unique_ptr<VideoInput> b;
 };
 
-// What was typed describes the file that is not .tvl; a raw file takes what was not typed from the other video.
+// The typed options describe the file that is not .tvl. A raw file takes the other properties from the other video.
 Pair open_pair(const Options& options, const Common& common, const FrameRange& range) {
   const io::ReaderOptions typed = reader_options(options.reading, common);
   const bool a_is_tvl = is_tvl_file(options.a);
@@ -132,7 +132,7 @@ struct Shorter {
   std::uint64_t frames = 0;  ///< that it has
 };
 
-/// Compares frame by frame. `errors` is given those of some frames that follow those before.
+/// Compares frame by frame. `errors` gets those of consecutive frames.
 std::optional<Shorter> compare_frames(Pair& pair, const Common& common,
                                       const std::function<void(const std::vector<FrameError>&)>& errors) {
   const VideoInfo& info = pair.a->info();
@@ -168,14 +168,14 @@ std::vector<GopInfo> gops_of(const std::string& path, const Limits& limits) {
   return file.source->seekable() ? probe(*file.source, limits).gops : std::vector<GopInfo>{};
 }
 
-/// The GOPs where parts may begin: of the one that is a stream, of the longer one of two; none: one process compares.
+/// The GOPs where parts may begin: those of the only stream, or of the longer one of two. Empty: one process compares.
 std::vector<GopInfo> common_gops(const Options& options, const Common& common) {
   if (options.a == "-" || options.b == "-") return {};
   std::vector<GopInfo> a = gops_of(options.a, limits(common)), b = gops_of(options.b, limits(common));
   return a.size() < b.size() ? b : a;
 }
 
-/// The frames of one of several.
+/// The frames of one of several processes.
 PartWork compare_part(const Options& options, const Common& common, int part, int parts) {
   return [=](Pace& pace) {
     const std::vector<std::uint64_t> borders = part_borders(common_gops(options, common), 0, options.frames, parts);
@@ -184,7 +184,7 @@ PartWork compare_part(const Options& options, const Common& common, int part, in
     range.end = borders[static_cast<std::size_t>(part) + 1];
     std::optional<Shorter> shorter;
     std::vector<FrameError> errors;
-    bool missing = false;  // one ends before this part begins, and others find out where
+    bool missing = false;  // one video ends before this part begins; the earlier parts report where
     if (range.first < range.end) {
       Pair pair;
       try {

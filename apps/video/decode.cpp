@@ -39,7 +39,7 @@ struct Options {
   io::WriterOptions writer;
 };
 
-/// For how many GOPs at once a device is to start; 0 if it cannot be told before reading.
+/// Most GOPs that a device will have in flight; 0 if that is unknown before reading.
 std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, const Limits& limits) {
   if (!source.seekable()) return 0;
   const StreamInfo info = probe(source, limits);
@@ -47,7 +47,7 @@ std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, cons
   require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
           "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
   if (info.profile == Profile::kFast) return kFastGops;
-  // Queues for all that a device can have in flight are worth their start, 0.25 s, where this many GOPs follow.
+  // Work queues for all GOPs that a device can have in flight take 0.25 s to start, which pays from this many GOPs on.
   constexpr std::size_t kMany = 150;
   constexpr std::size_t kSome = 15;
   return info.gops.size() < kMany ? std::min(info.gops.size(), kSome) : info.gops.size();
@@ -96,11 +96,11 @@ class Clock {
 std::string output_pixel_format(const std::string& typed) {
   if (typed.empty() || typed == "auto") return typed;
   const std::string name = typed == "rgb" ? "rgb24" : typed.starts_with("yuvj") ? "yuv" + typed.substr(4) : typed;
-  (void)io::samples_of(name);  // which refuses names that it does not know
+  (void)io::samples_of(name);  // which refuses unknown names
   return name;
 }
 
-/// What the output cannot be of what the stream is.
+/// Warns of properties of the stream that the output cannot have.
 void warn_of_output(const Options& options, const StreamInfo& stream, const VideoInfo& info) {
   const io::WriterOptions& writer = options.writer;
   if (info.rotation != 0 && !io::holds_rotation(options.output, writer.format))
@@ -115,10 +115,10 @@ void warn_of_output(const Options& options, const StreamInfo& stream, const Vide
 
 // ------------------------------------------------------------------------------------------------ several processes
 
-/// How those who decode together share the work.
+/// How the processes share the work.
 enum class Sharing : std::uint8_t { kAlone, kInTurns, kInParts, kVolume };
 
-/// A decoder of a file, with what it needs.
+/// A decoder of a file, with the objects that it uses.
 struct OpenDecoder {
   OpenDecoder(const std::string& input, const DecoderParams& params, std::shared_ptr<const Backend> b)
       : file(open_stream_file(input)), backend(std::move(b)), decoder(*file.source, params, backend.get()) {}
@@ -142,7 +142,7 @@ RunDecoding decode_runs(const std::string& input, const DecoderParams& all, std:
   return runs;
 }
 
-/// The frames that one process decodes and writes, where they stand in the output; nowhere, if it has no path.
+/// The frames that one process decodes and writes at their place in the output; without a path they are not written.
 PartWork write_part(const Options& options, const DecoderParams& all, std::shared_ptr<const Backend> backend, int part,
                     int parts, const io::SharedOutput& output) {
   const bool nowhere = output.path.empty();
@@ -164,7 +164,7 @@ PartWork write_part(const Options& options, const DecoderParams& all, std::share
     }
     OpenDecoder mine(options.input, params, backend);
     const VideoInfo& info = mine.decoder.output();
-    // Of a lower frame rate only who decodes a part knows how many frames that has.
+    // The number of frames at a lower frame rate is known only to the process that decodes the part.
     const std::uint64_t first = nowhere                   ? 0
                                 : all.temporal_reduce > 0 ? pace.sum_before(info.frames)
                                                           : params.first_frame - all.first_frame;
@@ -217,7 +217,8 @@ VolumeDecoding volume_decoding(const DecodingOptions& part) {
   return {part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
 }
 
-/// One process's. `given`: --device as it was typed, where `auto` may be the CPU though `device` is this one's GPU.
+/// The decoder of one process. `given`: --device as typed; `auto` may use the CPU although `device` is this process's
+/// GPU.
 std::shared_ptr<const Backend> backend_of_volume(const std::string& given, const std::string& device,
                                                  const std::string& input, const Command& app, const Common& common) {
   const std::size_t gpu_memory = app.typed("--max-memory") ? limits(common).memory : 0;
@@ -280,12 +281,12 @@ bool can_share(const std::string& input, const Limits& limits) {
   return file.source->seekable() && probe(*file.source, limits).has_index;
 }
 
-/// To be called before anything asks for GPUs, for that starts them as they are expected to be used.
+/// Must be called before the first use of GPUs, because they are started for the expected number of GOPs.
 void expect_gops(const Options& options, const Common& common) try {
   if (options.device == "cpu" || !std::filesystem::is_regular_file(options.input)) return;
   const std::uint64_t gops = gops_in_flight(*open_stream_file(options.input).source, "cpu", limits(common));
   if (gops > 0) gpu::expect_gops(static_cast<int>(std::min<std::uint64_t>(gops, 1000)));
-} catch (const Error&) {  // it is said where the stream is read
+} catch (const Error&) {  // the reader of the stream reports the error
 }
 
 int run(const Options& given, const Common& given_common, const Command& app) {

@@ -40,7 +40,7 @@ double bits_per_pixel(const VideoInfo& info, std::uint64_t frames, std::uint64_t
          (static_cast<double>(info.width) * static_cast<double>(info.height) * static_cast<double>(frames));
 }
 
-/// How many there will be; 0 if nobody knows.
+/// The number of GOPs; 0 if it is unknown.
 std::uint64_t gops_of(const VideoInfo& info, int gop_frames) {
   const auto length = static_cast<std::uint64_t>(gop_frames);
   return (info.frames + length - 1) / length;
@@ -64,14 +64,14 @@ void check(EncodeJob& job) {
           "--verify of a lossy stream reads the input twice, which a pipe does not allow; use a file or --lossless");
 }
 
-/// `what` is not coded on a GPU; one that is there takes `others`.
+/// `what` is not coded on a GPU; an existing GPU supports `others`.
 void start_on_cpu(EncodeJob& job, const char* what, const char* others) {
   job.starting = start_backend("cpu", 0, 0);
   if (const DeviceChoice choice = choose_device(job.given.device); choice.gpu >= 0)
     log::info("{} is coded on the CPU; GPU {}, {}, supports {}", what, choice.gpu, choice.name, others);
 }
 
-/// Starts the device, before the input is opened where it is known by then for how many GOPs.
+/// Starts the device, before the input is opened if the number of GOPs is known by then.
 void start_backend_and_open(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   const std::size_t gpu_memory = options.gpu_memory.empty() ? 0 : parse_size(options.gpu_memory);
@@ -87,19 +87,19 @@ void start_backend_and_open(EncodeJob& job) {
     start_on_cpu(job, "--preset slow with --motion", "other presets");
   } else if (few_gops == 0) {
     const std::uint64_t gops = gops_of(job.input->info(), job.params.gop_frames);
-    // Each is searched, and coded behind that.
+    // Each GOP is searched, and then coded.
     job.starting = start_backend(options.device, gpu_memory, job.params.motion != Motion::kOff ? 2 * gops : gops);
   }
 }
 
-/// What the stream says of the video, and what goes with it.
+/// The metadata of the video for the stream, and its side streams.
 void describe_stream(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   const VideoInput& input = *job.input;
   job.video = input.info();
   job.params.metadata = input.metadata();
   if (options.joinable) {
-    job.video.frames = 0;  // of the part, which decides nothing
+    job.video.frames = 0;  // of the part, so it decides nothing
     require(job.range.first % static_cast<std::uint64_t>(job.params.gop_frames) == 0, ErrorKind::kBadArgument,
             "--frames " + options.frames + ": joinable parts begin with a GOP, at a multiple of " +
                 std::to_string(job.params.gop_frames));
@@ -119,7 +119,7 @@ void describe_stream(EncodeJob& job) {
     lost.chapters = lost.tags = false;  // the stream has places for them
     warn_of_loss(options.output, lost, options.film);
   }
-  // In Matroska they are where others look for them. Of parts that are to be joined the first one has them.
+  // In Matroska, players look for them in the container. Of parts that are to be joined the first one has them.
   if (options.film.only_video || job.side_streams.from == options.input || (options.joinable && job.range.first > 0)) {
     job.params.metadata.chapters.clear();
     job.params.metadata.entries.clear();

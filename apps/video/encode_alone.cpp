@@ -36,7 +36,7 @@ FramesInput counted(VideoInput& input, Progress& progress) {
           }};
 }
 
-/// False where there were no frames: the stream is not finished then.
+/// False if there were no frames; then the stream is not finished.
 bool push_all(EncodeJob& job, Encoder& encoder, AloneTimes& times) {
   VideoInput& input = *job.input;
   Progress progress(job.common, "encode", input.info().frames);

@@ -14,7 +14,7 @@ namespace trivelet::cli {
 
 namespace {
 
-/// --preset slow: what was typed stays.
+/// --preset slow: typed options stay.
 EncoderParams best_structure(const Command& app, EncoderParams params, VideoInput& beginning) {
   FixedStructure fixed;
   fixed.temporal_wavelet = app.typed("--temporal-wavelet");
@@ -87,7 +87,7 @@ void choose_structure(EncodeJob& job) {
     log::info("--preset slow: a pipe cannot be read twice, so the levels are those of --preset medium");
     return;
   }
-  // Of a first part what the whole would show: the search looks as far as it likes.
+  // For a first part, the search sees the frames that it would see of the whole: it may read beyond the part.
   const FrameRange shown = options.joinable ? FrameRange{job.range.first} : job.range;
   VideoInput beginning(options.input, reader_options(options.reading, job.common), job.common, shown);
   choose_gop_frames(job.app, beginning.info(), job.params);
@@ -106,7 +106,7 @@ void choose_prediction(const Command& app, const EncodeOptions& options, Encoder
   params.profile = Profile::kPredictive;
   params.effort = effort_of(options);
   if (!app.typed("--block-size")) params.block_size = 256;
-  if (options.transform != "prediction") params.settings += " --transform prediction";  // else it says so
+  if (options.transform != "prediction") params.settings += " --transform prediction";  // otherwise it throws
 }
 
 bool may_predict(const Command& app, const EncodeOptions& options) {
@@ -147,7 +147,7 @@ std::uint64_t few_gops_of(const EncoderParams& params) {
 void expect_gops(const EncodeOptions& options, const Common& common, const Command& app) try {
   const std::uint64_t few = few_gops_of(typed_params(options, common, app));
   if (few > 0) gpu::expect_gops(static_cast<int>(few));
-} catch (const Error&) {  // it is said where the options are needed
+} catch (const Error&) {  // the user of the options reports the error
 }
 
 void choose_params(EncodeJob& job) {

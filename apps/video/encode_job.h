@@ -26,14 +26,14 @@ namespace trivelet::cli {
 /// they deliver, and a stream that promises more than it has does not verify.
 class HeadSink final : public ByteSink {
  public:
-  /// `file`: where the header can be written again; null if it cannot.
+  /// `file`: the file in which the header can be written again; null if that is not possible.
   HeadSink(ByteSink& sink, FileSink* file) : sink_(sink), file_(file) {}
   void write(const void* data, std::size_t size) override {
     const auto* p = static_cast<const std::uint8_t*>(data);
     head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
     sink_.write(data, size);
   }
-  /// Leaves out what somebody else writes there, into a file.
+  /// Skips bytes that another process writes into the file.
   void skip(std::uint64_t bytes) { file_->seek(file_->position() + bytes); }
   /// What was written first.
   StreamHeader header() const {
@@ -85,12 +85,12 @@ struct Coded {
 };
 
 struct EncodeJob {
-  // As typed; options and common become what is this process's.
+  // As typed; `options` and `common` become those of this process.
   const EncodeOptions& given;
   const Command& app;
   EncodeOptions options;
   Common common;
-  /// What is encoded, as all processes have to say alike.
+  /// Identifies the job; equal in all processes.
   std::string name() const {
     return given.input + "\n" + given.output + "\n" + given.frames + "\n" + given.reading.stream;
   }
@@ -113,28 +113,29 @@ struct EncodeJob {
   std::unique_ptr<io::StreamOutput> sink{};
   std::shared_ptr<const Backend> backend{};  ///< null: the CPU
   std::optional<HeadSink> stream{};          ///< into `sink`
-  std::unique_ptr<Digest> digest{};          ///< of what is read; null: none is wanted
+  std::unique_ptr<Digest> digest{};          ///< of the input; null: not needed
   std::unique_ptr<EncodeJournal> journal{};
   Coded coded{};
 
   bool plain_gops() const { return options.coding.no_scene_cuts || options.joinable; }
-  /// Throws if a stream with this header is not as --pin-from wants it.
+  /// Throws if a stream with this header does not match --pin-from.
   void check_pin(const StreamHeader& header) const;
 };
 
 // The stages that have files of their own.
-/// encode_choice.cpp: everything that is chosen before the input is read, but for the device.
+/// encode_choice.cpp: all choices before the input is read, except the device.
 void choose_params(EncodeJob& job);
-/// encode_alone.cpp: all of the input through one encoder. A stream of no frames is left unfinished.
+/// encode_alone.cpp: encodes the whole input with one encoder. A stream of no frames is left unfinished.
 void encode_alone(EncodeJob& job);
 /// encode_with_others.cpp: by several processes, or with a journal.
 void encode_with_others(EncodeJob& job);
 /// What all processes but the first do.
 void help_with_encoding(const EncodeOptions& given, const Command& app, const std::string& name, Processes& processes,
                         const std::string& device, const Common& common);
-/// encode_verify.cpp: what is done can be opened. Header, boxes and index are read again, which takes almost no time.
+/// encode_verify.cpp: checks that the finished file can be opened. It reads header, boxes and index again, which takes
+/// almost no time.
 void check_written(const std::string& path, const std::string& output, std::uint64_t frames);
-/// Decodes the finished file again. Returns what to say; throws Mismatch.
+/// Decodes the finished file again. Returns the result as text; throws Mismatch.
 std::string verify(EncodeJob& job);
 
 /// Whether the input can be read a second time: files, folders of pictures and sequences (frames/%03d.png).

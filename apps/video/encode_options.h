@@ -27,10 +27,10 @@ struct EncodeOptions {
   SeriesChoice series;
   std::string transform = "auto";
   // Of volumes, as all below.
-  double max_error = -1;  // < 0 = not asked for
+  double max_error = -1;  // < 0 = not given
   double max_error_hu = -1;
   std::string fill_values;  // "-9999,1e20"
-  double ratio = 0;         // 0 = not asked for
+  double ratio = 0;         // 0 = not given
   int slab = 0;
   bool no_verify = false;
   bool verify_full = false;

@@ -13,7 +13,7 @@ Prefetch decode_ahead(Decoder& decoder) {
   return Prefetch([&decoder] { return decoder.make_gop(); }, 2, [&decoder](Gop& gop) { return decoder.pull(gop); });
 }
 
-/// Decodes `path` and compares its samples with the digest of the input. Returns what to say.
+/// Decodes `path` and compares its samples with the digest of the input. Returns the result as text.
 std::string verify_lossless(const std::string& path, const Common& common, const std::string& wanted) {
   const StreamFile file = open_stream_file(path);
   Decoder decoder(*file.source, decoder_params(common));
@@ -24,7 +24,7 @@ std::string verify_lossless(const std::string& path, const Common& common, const
   return "lossless, verified";
 }
 
-/// Decodes `path`, whose GOPs carry hashes of what was read. Returns what to say.
+/// Decodes `path`, whose GOPs carry hashes of the input. Returns the result as text.
 std::string verify_hashes(const std::string& path, const Common& common) {
   const StreamFile file = open_stream_file(path);
   Decoder decoder(*file.source, decoder_params(common));
@@ -34,7 +34,7 @@ std::string verify_hashes(const std::string& path, const Common& common) {
   return "lossless, verified";
 }
 
-/// Decodes `path` and measures its distance from the input, which is read again. Returns what to say.
+/// Decodes `path` and measures its PSNR against the input, which is read again. Returns the result as text.
 std::string verify_lossy(const std::string& path, const EncodeOptions& options, const Common& common) {
   VideoInput original(options.input, reader_options(options.reading, common), common,
                       frame_range(options.frames, options.input));
@@ -82,7 +82,7 @@ void check_written(const std::string& path, const std::string& output, std::uint
 std::string verify(EncodeJob& job) {
   const std::string& path = job.sink->temporary_path();
   Common unlimited = job.common;
-  unlimited.limitless = true;  // what could be encoded may be decoded
+  unlimited.limitless = true;  // limits of decoding do not apply to a stream that was just encoded
   try {
     return job.digest            ? verify_lossless(path, unlimited, job.digest->result())
            : job.params.lossless ? verify_hashes(path, unlimited)

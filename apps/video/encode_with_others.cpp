@@ -15,18 +15,18 @@ namespace trivelet::cli {
 
 namespace {
 
-/// Has a film decoded by all processes, where it has key frames for them.
+/// Lets all processes decode a film, if it has an index of key frames.
 void keep_frames(WorkerSetup& setup, Processes& processes, const EncodeOptions& options, const Common& common) {
   std::unique_ptr<io::FrameReader> reader = io::open_reader(options.input, reader_options(options.reading, common));
   require(reader->stretches() > 1, ErrorKind::kBadStream,
           "'" + options.input + "' has different key frames in each process");
-  // More than what is read ahead to find the end of a GOP; then as many frames again that others decode meanwhile.
+  // More frames than are read ahead to find the end of a GOP, then as many again that other processes decode meanwhile.
   setup.kept = std::make_unique<KeptFrames>(processes, name_of_input(options.input), std::move(reader),
                                             4 * static_cast<std::size_t>(setup.encoder->header().gop_frames));
   setup.read = [&kept = *setup.kept](Gop& gop, std::uint64_t first) { kept.read(gop, first); };
 }
 
-/// How the processes that `mpirun` started get frames. Threads of one process hand them over in memory.
+/// How the processes of `mpirun` get frames. Threads of one process hand them over in memory.
 Reading how_to_read(const EncodeOptions& options, const Common& common, const Processes& processes,
                     const VideoInput& input) {
   if (options.input == "-") return Reading::kSent;
@@ -38,7 +38,7 @@ Reading how_to_read(const EncodeOptions& options, const Common& common, const Pr
                                                                                                   : Reading::kSent;
 }
 
-/// What one of several processes, but the first, codes with: what the first one found out is in the header.
+/// The setup of all processes but the first, whose results are in the header.
 WorkerSetup worker_setup(const EncodeOptions& options, const Common& common, const Command& app,
                          const StreamHeader& header, Reading reading, Processes& processes,
                          std::shared_future<std::shared_ptr<const Backend>> starting) {
@@ -63,7 +63,7 @@ WorkerSetup worker_setup(const EncodeOptions& options, const Common& common, con
   return setup;
 }
 
-/// What a run is known by that is to be taken up by another one: what it makes, of what.
+/// Identifies a run that another one may resume: its output and its input.
 std::vector<std::uint8_t> identity_of(const EncodeOptions& options, const std::vector<std::uint8_t>& head) {
   ByteWriter out;
   out.text(options.frames, kMaxTextBytes);
@@ -78,7 +78,7 @@ std::vector<std::uint8_t> identity_of(const EncodeOptions& options, const std::v
   return std::move(out.bytes);
 }
 
-/// What this process, the first one, codes with, and where all GOPs come from.
+/// The setup of the first process, and the source of all GOPs.
 void take_part(EncodeJob& job, WorkerSetup& own, Distribution& distribution) {
   own.backend = job.backend;
   own.encoder = std::make_unique<PartEncoder>(job.video, job.params, job.backend.get());

@@ -1,4 +1,4 @@
-// trivelet info: what a stream or any other video is, without decoding it.
+// trivelet info: describes a stream or any other video without decoding it.
 
 #include <spdlog/fmt/fmt.h>
 
@@ -36,7 +36,7 @@ struct Length {
   double seconds = 0;        ///< 0 = unknown
 };
 
-/// Frames that decoding gives: of an extract with fewer frames a second, not those that were there once.
+/// Frames that decoding gives: for an extract at a lower frame rate not the original number.
 std::uint64_t delivered_frames(const StreamLayout& layout) {
   const int halved = layout.header.layout == Layout::kDyadic
                          ? std::min<int>(layout.header.dropped_spatial, layout.header.temporal_levels)
@@ -67,7 +67,7 @@ Length length_of(ByteSource& source, const StreamInfo& stream) {
     const double ticks =
         static_cast<double>(end.pts) + static_cast<double>(end.duration) - static_cast<double>(begin.pts);
     length.seconds = std::max(0.0, ticks * base.value());
-  } catch (const Error& e) {  // damaged: what the index says is left
+  } catch (const Error& e) {  // damaged: only the index is left
     if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) throw;
   }
   return length;
@@ -88,7 +88,7 @@ Figures figures(const VideoInfo& video, const Length& length, std::uint64_t byte
   return f;
 }
 
-/// null where it is not known.
+/// null if unknown
 template <class T>
 void put_known(Json& json, const std::string& name, bool known, const T& value) {
   known ? json.member(name, value) : json.member(name, std::numeric_limits<double>::quiet_NaN());
@@ -184,7 +184,7 @@ int info_of_volume(const Options& options, const Common& common) {
   reading.limits = limits(common);
   reading.series = options.series.name;
   reading.only_matching = options.series.only_matching;
-  reading.allow_outside = true;  // nothing of what data files hold is shown
+  reading.allow_outside = true;  // contents of data files are not shown
   const auto reader = io::open_volume(options.input, reading);
   io::Envelope envelope;
   if (options.show_private) {
@@ -236,7 +236,7 @@ int info_of_video(const Options& options, const Common& common) {
   return kExitDone;
 }
 
-/// A row per quality layer: what the stream would be if it ended there. From the index.
+/// A row for each quality layer: the stream if it ended there, from the index.
 struct LayerRow {
   std::uint64_t bytes = 0;
   double bits_per_pixel = 0;

@@ -1,4 +1,4 @@
-// trivelet join: one stream out of several that were encoded alike, without coding again.
+// trivelet join: appends streams that were encoded alike, without coding again.
 
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Part {
   StreamFile file;
 };
 
-/// Sound and so on of all files, each in the time of its own frames.
+/// The side streams of all files, each in the time of its own frames.
 io::SideStreamOptions side_streams_of(const std::vector<Part>& parts, const std::vector<JoinInput>& inputs,
                                       const FilmOptions& film, const Limits& limits) {
   if (film.only_video || !film.tracks_from.empty()) return side_streams_for("-", {}, film, {});
@@ -38,7 +38,7 @@ io::SideStreamOptions side_streams_of(const std::vector<Part>& parts, const std:
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const JoinPlace& place = places.of[i];
     if (place.empty) continue;
-    // What a part has behind its last frame gives way to the next part.
+    // Packets of a part after its last frame are dropped in favour of the next part.
     if (!taken.parts.empty() && taken.parts.back().end_us == INT64_MAX)
       taken.parts.back().end_us = microseconds(place.begin_pts);
     const io::SideStreamOptions own = side_streams_for(parts[i].name, parts[i].file.side_streams, film, {});

@@ -1,8 +1,8 @@
-// How far two videos are apart: squared error, maximum error, SSIM.
+// Measures of the difference of two videos: squared error, maximum error, SSIM.
 //
 // PSNR = 10 log10(peak^2 / mean squared error), peak = 2^bits - 1; over several planes and frames the mean runs over
 // all samples. SSIM (Wang et al. 2004) of the first plane, in windows of 8x8 samples every 4 samples with flat weights,
-// as the ssim filters of x264 and FFmpeg have it; the mean over windows, then over frames.
+// as in the ssim filters of x264 and FFmpeg; the mean over windows, then over frames.
 #pragma once
 
 #include <array>
@@ -40,11 +40,11 @@ class VideoError {
  public:
   explicit VideoError(const VideoInfo& info) : format_(info.format) {}
 
-  /// Compares all frames of two Gops of one format and as many frames. The errors of the frames are returned too.
+  /// Compares all frames of two Gops with the same format and number of frames. Returns the errors of the frames, too.
   std::vector<FrameError> add(const Gop& a, const Gop& b, ThreadPool& pool);
-  /// Those of the frames that follow.
+  /// The errors of the following frames.
   void add(const std::vector<FrameError>& errors);
-  /// The same alone, for whoever adds them up.
+  /// The same for single frames, for a caller that adds them up.
   static std::vector<FrameError> measure(const Gop& a, const Gop& b, const PixelFormat& format, ThreadPool& pool);
 
   std::uint64_t frames() const { return frames_; }

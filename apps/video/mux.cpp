@@ -37,7 +37,7 @@ void require_whole(const StreamFile& file, const std::string& input, const Limit
   file.source->seek(0);
 }
 
-/// Throws where the stream would cost more than the limits. Damage is copied as it is.
+/// Throws if the stream would exceed the limits. Damage is copied unchanged.
 void refuse_costly(ByteSource& source, const Limits& limits) try {
   (void)probe(source, limits);
   source.seek(0);

@@ -34,7 +34,7 @@ std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common
   return std::make_unique<ReadPlan>(bytes, part_params(options.input, d, common));
 }
 
-/// Where ranges of a stream are in a film, and what tells where its packets are.
+/// Where ranges of a stream are in a film, and the headers that locate its packets.
 std::vector<ByteRange> in_film(const io::MatroskaSource& film, const std::vector<ByteRange>& ranges) {
   std::vector<ByteRange> all = film.structure();
   for (const ByteRange& range : ranges)

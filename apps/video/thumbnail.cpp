@@ -25,7 +25,7 @@ double sample(const Gop& gop, int c, int frame, int x, int y) {
   return static_cast<double>(reinterpret_cast<const std::uint16_t*>(row)[x]);
 }
 
-/// Standard deviation of the first component, as a part of the largest sample.
+/// Standard deviation of the first component, relative to the largest sample.
 double contrast(const Gop& gop, int frame, int bits) {
   const VolumeView plane = gop.plane(0);
   double sum = 0;
@@ -40,7 +40,7 @@ double contrast(const Gop& gop, int frame, int bits) {
   return std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n))) / ((1 << bits) - 1);
 }
 
-/// 8 bits R, G, B, by BT.601 below 720 lines of the whole picture where the stream does not say BT.709 or BT.2020.
+/// 8 bits R, G, B; by BT.601 below 720 lines of the whole picture unless the stream names BT.709 or BT.2020.
 class ToRgb {
  public:
   ToRgb(const VideoInfo& info, int whole_height) : info_(info) {
@@ -115,7 +115,7 @@ int run(const Options& options, const Common& common) {
   const StreamFile file = open_stream_file(options.input);
   require(file.source->seekable(), ErrorKind::kBadArgument, "a thumbnail needs a file, not a pipe");
   const StreamInfo stream = probe(*file.source, limits(common));
-  constexpr double kEnough = 0.12;  // what is black, white or just appearing has less
+  constexpr double kEnough = 0.12;  // black, white and fading pictures have less
   constexpr int kMostGops = 4;
   DecoderParams params = decoder_params(common);
   params.reduce = halvings(stream, options.size);

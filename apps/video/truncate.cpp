@@ -29,7 +29,7 @@ struct Options {
   FilmOptions film;
 };
 
-/// Of a volume whose stream tells what its layers are worth, else empty.
+/// For a volume whose stream has the errors of its layers, otherwise empty.
 std::string quality_of_cut(const RewriteResult& result) {
   const auto layer = static_cast<std::size_t>(result.layers);
   if (layer == 0 || result.cuts.cuts.size() < layer || !result.cuts.cuts[layer - 1].known()) return {};

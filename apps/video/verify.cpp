@@ -1,4 +1,4 @@
-// trivelet verify: decodes a whole stream, checks every CRC and hash, and says what is damaged.
+// trivelet verify: decodes a whole stream, checks every CRC and hash, and reports the damage.
 
 #include <spdlog/fmt/fmt.h>
 
@@ -70,7 +70,7 @@ std::unique_ptr<VideoInput> open_original(const Options& options, const Common& 
   return original;
 }
 
-/// The frames of one of several processes. Boxes are looked at by the first one.
+/// The frames of one of several processes. The first one checks the boxes.
 PartWork check_part(const Options& options, const Common& common, std::shared_ptr<const Backend> backend, int part,
                     int parts) {
   return [=](Pace& pace) {
@@ -90,7 +90,7 @@ PartWork check_part(const Options& options, const Common& common, std::shared_pt
       const VideoInfo& info = decoder.output();
       std::unique_ptr<VideoInput> original;
       try {
-        // It goes on behind the last part, if it is longer.
+        // Opened up to its end, because it may have frames after the last part.
         if (!options.against.empty())
           original =
               open_original(options, common, info, {params.first_frame, std::numeric_limits<std::uint64_t>::max()});
@@ -192,7 +192,7 @@ Checked check_alone(const Options& options, const Common& common, StreamVerifier
 
 std::string job_of(const Options& o) { return o.input + "\n" + o.against; }
 
-/// Of a volume. `device`: this process's, for what a GPU decodes; not where none is named and the CPU has to.
+/// Verifies a volume. `device`: this process's GPU, if --device names one that can decode the volume.
 std::shared_ptr<const Backend> backend_of_volume(const Options& given, const std::string& device,
                                                  const Common& common) {
   const bool predictive = given.device == "auto" &&

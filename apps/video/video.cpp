@@ -118,7 +118,7 @@ bool is_tvl_file(const std::string& path) {
     if (!standard) close(fd);
     return n > 0 && (trivelet::is_tvl(head.data(), static_cast<std::size_t>(n)) || io::holds_stream(path));
   }
-  // A named pipe would lose its writer when it is closed again: its name has to tell.
+  // A named pipe would lose its writer if it were closed and opened again, so only its name is used.
   if (!standard) return S_ISFIFO(status.st_mode) && std::filesystem::path(path).extension() == ".tvl";
   return S_ISFIFO(status.st_mode) && piped_stream() != Piped::kOther;
 }
@@ -204,7 +204,7 @@ int VideoInput::take(const Gop& gop, int first, int count, const Read& read) {
       passed_ = got - i;
       got = i;
     }
-  left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is asked for once
+  left_ = got < wanted ? 0 : left_ - static_cast<std::uint64_t>(got);  // the end is requested once
   return got;
 }
 
@@ -235,7 +235,7 @@ bool VideoInput::unread(int count) {
 
 namespace {
 
-/// A stream in a file of its own.
+/// A stream in a separate file.
 class PlainOutput final : public io::StreamOutput {
  public:
   PlainOutput(const std::string& path, bool overwrite) : file_(path, overwrite) {}
@@ -395,7 +395,7 @@ FrameRange frame_range(const std::string& text, const std::string& input) {
   const double tick = layout.header.video.time_base.value();
   require(!gops.empty() && tick > 0, ErrorKind::kBadArgument, "--frames " + text + ": '" + input + "' has no times");
   const auto begin = static_cast<double>(gops.front().begin_pts);
-  // The first frame that begins then or later; nothing behind the last.
+  // The first frame that begins at this time or later; the number of frames if there is none.
   const auto frame_at = [&](double seconds) -> std::optional<std::uint64_t> {
     const double then = begin + (seconds - 1e-6) / tick;
     for (const GopInfo& gop : gops) {

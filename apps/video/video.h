@@ -18,15 +18,16 @@
 
 namespace trivelet::cli {
 
-/// True when the file, or what comes out of the pipe "-", begins like a .tvl stream, or is a Matroska file with one.
-/// Nothing is consumed. False for what cannot be opened.
+/// True if the file, or the pipe "-", begins like a .tvl stream or is a Matroska file with one. Consumes nothing. False
+/// for files that cannot be opened.
 bool is_tvl_file(const std::string& path);
-/// Throws BadStream, which says what it is not, for other files, and Io for what cannot be opened.
+/// Throws BadStream, with the reason, for other files, and Io for files that cannot be opened.
 void require_tvl_file(const std::string& path, const std::string& is_not = "is not a .tvl stream");
 
 /// For messages: the path in quotes, or "standard input".
 std::string name_of_input(const std::string& path);
-/// What `work` returns, which reads a stream. Errors of damage and limits get the name of the file, if they have none.
+/// Returns the result of `work`, which reads a stream. Errors of damage and limits get the name of the file if they
+/// have none.
 template <class Work>
 auto naming(const std::string& path, const Work& work) {
   try {
@@ -38,13 +39,13 @@ auto naming(const std::string& path, const Work& work) {
     fail(e.kind(), name_of_input(path) + ": " + e.what());
   }
 }
-/// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here.
-/// Refuses options that the input contradicts: what was typed is obeyed or refused.
+/// Opens any video, .tvl included. `range` selects frames; frames before it are skipped here. Refuses options that
+/// contradict the input.
 class VideoInput {
  public:
   VideoInput(const std::string& path, const io::ReaderOptions& options, const Common& common,
              const FrameRange& range = {});
-  /// Warns of what was found in what was read.
+  /// Prints the warnings of the reader.
   ~VideoInput();
 
   /// Of the selected frames; `frames` is 0 when the count is not known.
@@ -62,13 +63,14 @@ class VideoInput {
   int read_frames(Gop& gop, int first, int count);
   /// Whether other processes find frames by their numbers.
   bool can_look() const { return reader_->can_look(); }
-  /// As read_frames(), where can_look() says so, but only what SceneCuts looks at, or without `scenes` no samples.
+  /// As read_frames(), if can_look() is true, but only with the samples that SceneCuts compares, or without `scenes`
+  /// without samples.
   int look(Gop& gop, int first, int count, bool scenes);
-  /// Passes over frames; throws if there are not so many.
+  /// Skips frames; throws if there are fewer.
   void skip(std::uint64_t count);
   /// Gives back the last `count` frames; false if that cannot be.
   bool unread(int count);
-  /// Who decodes the film again says what was found.
+  /// The next reader of the film reports the warnings.
   void leave_remarks_to_others() { says_remarks_ = false; }
 
  private:
@@ -86,10 +88,10 @@ class VideoInput {
   bool says_remarks_ = true;
 };
 
-/// Raw planes say nothing about themselves: where `path` is raw video, fills what was not typed from `like`.
+/// Raw planes have no header: if `path` is raw video, takes the properties that were not typed from `like`.
 io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path, const VideoInfo& like);
 
-/// Frames of `info` that make about 64 MB, between 1 and 32: a size for buffers where the GOP does not matter.
+/// Frames of `info` that take about 64 MB, between 1 and 32: a size for buffers that is independent of GOPs.
 int buffer_frames(const VideoInfo& info);
 
 /// Bytes of one frame in memory.
@@ -107,38 +109,38 @@ struct FilmOptions {
 };
 void add_film_options(Command& app, FilmOptions& options);
 
-/// A stream to read, from a file of its own, a pipe or Matroska, and what else is there.
+/// A stream to read, from a separate file, a pipe or Matroska, and its side streams.
 struct StreamFile {
   std::unique_ptr<ByteSource> source;
   io::SideStreams side_streams{};
 };
 StreamFile open_stream_file(const std::string& path);
 
-/// --frames of a stream or another video. Of a stream, times are replaced by the numbers of its frames.
+/// --frames of a stream or another video. For a stream, times are replaced by frame numbers.
 FrameRange frame_range(const std::string& text, const std::string& input);
 
-/// The head of a GOP's packet, with the times of its frames. Throws BadStream.
+/// The header of a GOP's packet, with the times of its frames. Throws BadStream.
 GopHeader read_gop_header(StreamInput& in, const StreamHeader& stream, const GopInfo& gop);
 
-/// What to take over for an output that can hold it: of `input`, which has `side_streams`, unless --tracks-from names
-/// another file. Of `frames` only what is heard and read meanwhile, and where an end is open, what lies before or
-/// behind it.
+/// The side streams for an output that can hold them: those of `input`, which has `side_streams`, unless --tracks-from
+/// names another file. With `frames`, only packets of that time, and at an open end also those before or after it.
 io::SideStreamOptions side_streams_for(const std::string& input, const io::SideStreams& side_streams,
                                        const FilmOptions& options, const FrameRange& frames);
 /// Options that an output of pictures alone cannot obey.
 void refuse_film_options(const std::string& output, const Command& app);
 
-/// Whether the extension is that of another film, picture or volume: a stream of that name would be taken for one.
+/// True if the extension is that of another kind of film, picture or volume: a stream of that name would be mistaken
+/// for one.
 bool names_other_file(const std::string& output);
 /// Refuses such names.
 void require_stream_name(const std::string& output);
-/// Where a stream goes: a file of its own, or Matroska if `output` ends in .mkv.
+/// The destination of a stream: a separate file, or Matroska if `output` ends in .mkv.
 bool is_matroska_name(const std::string& output);
 std::unique_ptr<io::StreamOutput> open_stream_output(const std::string& output, const Common& common,
                                                      const io::SideStreamOptions& side_streams);
-/// A way back to what is written to it; null where there is none.
+/// Reads back what was written; null if that is not possible.
 std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output);
-/// Says, once, what `output` lacks of what the input has.
+/// Warns, once, of everything of the input that `output` lacks.
 void warn_of_loss(const std::string& output, const io::SideStreams& input, const FilmOptions& options);
 void warn_of_remarks(const std::string& output, const std::vector<std::string>& remarks);
 
@@ -156,9 +158,9 @@ struct DecodingOptions {
   std::string region;
 };
 void add_decoding_options(Command& app, DecodingOptions& options);
-/// What they ask of a video. Refuses what is for volumes.
+/// Applies them to a video. Refuses options for volumes.
 DecoderParams part_params(const std::string& input, const DecodingOptions& options, const Common& common);
-/// Of a volume: refuses what is for videos.
+/// Applies them to a volume. Refuses options for videos.
 void refuse_video_parts(const std::string& input, const DecodingOptions& options);
 
 /// Binary data does not go to a terminal, and no output replaces its own input.

@@ -1,7 +1,7 @@
-// A module for VLC 3: decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
+// A module for VLC 3 that decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
-// A packet is a GOP and is decoded where it arrives (apps/players/packet_run.h); VLC gets room for the pictures of one,
-// so that the next is decoded while they are shown. Samples that VLC has no name for lose their lowest bits.
+// A packet is a GOP and is decoded when it arrives (apps/players/packet_run.h). VLC gets buffers for the pictures of
+// one GOP, so that the next is decoded while they are shown. Samples for which VLC has no name lose their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
 
@@ -134,7 +134,7 @@ int decode(decoder_t* vlc, block_t* block) {
   State& s = state_of(vlc);
   try {
     if (!s.run.add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
-    // Matroska's time of this kind of track is that of decoding.
+    // Matroska's time for this kind of track is that of decoding.
     const mtime_t time = block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts;
     const PacketRun::Choice choice = {static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
                                       static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0};

@@ -8,8 +8,8 @@ namespace trivelet::cli {
 
 namespace {
 
-// Of dense volumes without loss for a GPU: 16 slabs of 256 blocks in a volume of 512^3, for 1 to 3 % more bytes than
-// blocks of 128 and slabs of 64 take.
+// Defaults of lossless dense volumes on a GPU: 16 slabs of 256 blocks in a volume of 512^3, for 1 to 3 % more bytes
+// than blocks of 128 and slabs of 64.
 constexpr int kDeviceBlock = 32, kDeviceSlab = 32;
 
 /// "-9999,1e20"
@@ -28,7 +28,7 @@ std::vector<double> parse_fill_values(const std::string& text) {
   return values;
 }
 
-/// What was typed of a volume's structure is fixed, all else is left to trials. `p`: of all options.
+/// Typed options of a volume's structure are fixed, the others are left to trials. `p`: of all options.
 VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderParams& p, const Command& app) {
   VolumeEncoderParams v;
   v.max_error = std::max(0.0, options.max_error);
@@ -51,13 +51,13 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
   if (app.typed("--layout")) v.layout = p.layout;
   if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
   v.profile = p.profile;
-  // The fast preset has a transform for a GPU, too.
+  // The fast preset has a transform that a GPU supports, too.
   const bool is_for_gpu = options.device.rfind("gpu", 0) == 0;
   v.predictive = !app.typed("--profile") && !(v.effort == Effort::kFast && is_for_gpu);
   if (v.transform == VolumeTransform::kPrediction) {
     require(!app.typed("--profile"), ErrorKind::kBadArgument,
             "--profile is for wavelets; drop it or --transform prediction");
-    v.profile = Profile::kDense;  // whatever the preset says of wavelets
+    v.profile = Profile::kDense;  // whatever the preset sets for wavelets
   }
   v.fast_mode = p.fast_mode;
   v.block_size = options.coding.block_size;

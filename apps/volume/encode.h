@@ -1,4 +1,4 @@
-// trivelet encode of volumes: the options that are theirs alone, and what those and the others mean for one.
+// trivelet encode of volumes: their own options, and the meaning of the common ones for them.
 #pragma once
 
 #include "apps/video/encode_options.h"

@@ -134,7 +134,7 @@ int run(const Options& options, const Common& common) {
   }
   const std::vector<Picture> pictures = cut(*source, planes, first);
 
-  // Window: typed, or what occurs in the picture.
+  // Window: typed, or the least and largest value of the picture.
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   if (!options.window.empty()) {

@@ -18,7 +18,7 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
     found.envelope = io::parse_envelope(coded->envelope.data(), coded->envelope.size());
     found.info = io::volume_info(found.envelope, &found.remarks);
   }
-  // Sizes come from the pictures, which are there; the header only adds what they do not know.
+  // Sizes are those of the pictures; the header adds only what pictures do not have.
   static_cast<VolumeDescription&>(found.info) = coded->volume;
   std::uint64_t bytes = 0;
   for (const io::VolumeFile& f : found.envelope.files) bytes += f.voxel_bytes;

@@ -1,5 +1,5 @@
-// Volumes at the program's edges: what a .tvl stream of a volume carries besides pictures, one kind of reader for
-// volume files and such streams, and the actions of encode, decode, verify, compare and info for them.
+// Volumes in the program: what a .tvl stream of a volume carries besides pictures, one kind of reader for volume files
+// and such streams, and the actions of encode, decode, verify, compare and info for them.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,21 @@
 
 namespace trivelet::cli {
 
-/// What a stream says of the volume in it, and of the files it came from.
+/// The stream's description of its volume and of the original files.
 struct VolumeInStream {
   VolumeStreamInfo coded;
   io::Envelope envelope;
   io::VolumeInfo info;
   std::vector<std::string> remarks;  ///< on the files (io::VolumeReader::remarks)
 };
-/// Nothing for a stream that holds a video.
+/// Empty for a stream of a video.
 std::optional<VolumeInStream> volume_in(const StreamInfo& stream);
-/// The same for a file; nothing for what is no .tvl stream.
+/// The same for a file; empty if it is not a .tvl stream.
 std::optional<VolumeInStream> volume_in(const std::string& path, const Common& common);
 
-/// Who codes volumes of this profile by --device; null: the CPU. Unsupported when a GPU is asked for and the profile is
-/// the predictive one, or there is none. `auto` says what it takes. `max_memory`: of the GPU, bytes; 0 = all. `slabs`:
-/// about how many there are, 0 = not known.
+/// The backend for volumes of this profile by --device; null: the CPU. Throws Unsupported if a GPU is named and the
+/// profile is the predictive one, or if there is none. `auto` prints its choice. `max_memory`: of the GPU, bytes; 0 =
+/// all. `slabs`: approximate number, 0 = unknown.
 std::shared_ptr<const Backend> volume_backend(const std::string& device, std::size_t max_memory, Profile profile,
                                               std::uint64_t slabs);
 /// The same to decode a file that holds a volume.
@@ -63,7 +63,7 @@ struct VolumeDecoding {
 /// What it asks of the stream in a file.
 VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const std::string& path,
                                           const Common& common);
-/// Decodes a stream of a volume. `info()` is of what is selected.
+/// Decodes a stream of a volume. `info()` describes the selected part.
 std::unique_ptr<VolumeSource> decode_volume(const std::string& path, const VolumeDecoding& decoding,
                                             const Common& common, std::shared_ptr<const Backend> backend = nullptr);
 
@@ -75,7 +75,7 @@ struct SeriesChoice {
 };
 void add_series_options(Command& app, SeriesChoice& series, const char* group = nullptr);
 
-/// True when encode, compare and so on shall take the input for a volume: a file or folder of one, or typed so.
+/// True if encode, compare and so on shall treat the input as a volume: a file or folder of one, or typed so.
 struct VolumeTyped {
   std::string size;    ///< --size
   std::string type;    ///< --type
@@ -90,7 +90,7 @@ io::VolumeOptions volume_options(const VolumeTyped& input, const Common& common)
 
 struct VolumeCoding {
   VolumeEncoderParams params;
-  double max_error_hu = -1;  ///< in units of slope and intercept; < 0 = not asked for
+  double max_error_hu = -1;  ///< in units of slope and intercept; < 0 = not given
   bool verify = true;        ///< if the output can be read back
   bool must_verify = false;  ///< else refuse
   std::string device = "auto";
@@ -98,7 +98,7 @@ struct VolumeCoding {
 };
 int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
                      const VolumeCoding& coding, const Common& common);
-/// Who decodes it, where that are several.
+/// The processes that decode it, if there are several.
 struct VolumeWorkers {
   Processes* processes = nullptr;
   std::function<void()> call;  ///< the others, to help_decode_volume()
@@ -112,8 +112,8 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
 int verify_volume(const std::string& input, const std::string& against, const VolumeTyped& typed, const Common& common,
                   std::shared_ptr<const Backend> backend, const VolumeWorkers& workers = {});
 
-/// What `info` says about a volume: names and values. `coded`: of a stream, else null. `show_private` adds the texts of
-/// its header, which may name the patient.
+/// The description of a volume for `info`: names and values. `coded`: of a stream, otherwise null. `show_private` adds
+/// the texts of its header, which may name the patient.
 std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInfo& info, const VolumeStreamInfo* coded,
                                                              const io::Envelope& envelope, bool show_private);
 void put_volume(Json& json, const io::VolumeInfo& info, const VolumeStreamInfo* coded, const io::Envelope& envelope,

@@ -60,7 +60,7 @@ class OpenVolume {
  public:
   OpenVolume(std::string path, std::shared_ptr<const Backend> backend)
       : path_(std::move(path)), backend_(std::move(backend)) {}
-  /// The decoder reads from what is kept here until the next call.
+  /// The decoder reads from this buffer until the next call.
   std::unique_ptr<VolumeDecoder> operator()(const VolumeDecoderParams& params) {
     source_ = std::make_shared<FileSource>(path_);
     return std::make_unique<VolumeDecoder>(*source_, params, backend_.get());
@@ -109,7 +109,7 @@ class StreamVolume final : public VolumeSource {
   bool is_whole() const { return decoder_->output() == in_stream_.coded.volume && decoder_->step()[0] == 1; }
 
  private:
-  /// Of what is selected, in the patient.
+  /// The position of the selected part in the patient.
   void place() {
     const VoxelRegion& r = decoder_->selection();
     const std::array<std::uint64_t, 3> step = decoder_->step();
@@ -132,7 +132,7 @@ class StreamVolume final : public VolumeSource {
   std::unique_ptr<GatheredSlices> gathered_;  ///< null: this process decodes all
 };
 
-/// A new header tells what VolumeInfo does, as far as its format has a place for it.
+/// A new header has the fields of VolumeInfo, as far as its format has a place for them.
 void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info,
                         const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) log::warn("'{}': {}", output, in_options(remark));
@@ -190,7 +190,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
   const bool whole = volume.is_whole();
   const std::string extension = io::volume_extension(output);
 
-  // The old files where they can be had; a new header for another format, or for a part.
+  // Restores the old files if possible; writes a new header for another format, or for a part.
   std::unique_ptr<io::VolumeWriter> writer;
   if (!text) {
     io::Envelope envelope = volume.in_stream().envelope;

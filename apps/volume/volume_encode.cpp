@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kUsualSlab = 64;  // slices; of lossy volumes up to twice as many
 
-/// What the stream is to hold beside its voxels must be what decoding can make the files of.
+/// Checks that decoding can restore the files from what the stream holds beside its voxels.
 void check_envelope(const std::vector<std::uint8_t>& bytes, const io::VolumeInfo& info) {
   try {
     const io::Envelope envelope = io::parse_envelope(bytes.data(), bytes.size());

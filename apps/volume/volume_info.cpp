@@ -1,4 +1,4 @@
-// What `trivelet info` says about a volume. Texts of the header, which may name the patient, only when asked for.
+// The description of a volume by `trivelet info`. Texts of the header, which may name the patient, only on request.
 
 #include <spdlog/fmt/fmt.h>
 

@@ -11,13 +11,13 @@ namespace trivelet::io {
 class FrameConverter {
  public:
   virtual ~FrameConverter() = default;
-  /// Of what comes out: format and colour tags differ from what goes in.
+  /// The description of the output: its format and colour tags differ from those of the input.
   virtual const VideoInfo& info() const = 0;
   /// Puts frame `index` of `from` into frame `to_index` of `to`, its time included.
   virtual void convert(const Gop& from, int index, Gop& to, int to_index) = 0;
 };
 
-/// Whether an output takes frames of such samples as they are.
+/// True if an output takes frames of such samples without conversion.
 using Holds = std::function<bool(const VideoInfo&)>;
 
 }  // namespace trivelet::io

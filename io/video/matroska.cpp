@@ -504,7 +504,7 @@ class MatroskaSource::Parser {
       const std::vector<std::uint8_t>& head = source_.head_;
       elements_.note(at, std::min<std::uint64_t>(bytes, head.size()));
       const bool same = start.size() >= head.size() && std::equal(head.begin(), head.end(), start.begin());
-      // Cut off within it: what is there is passed over.
+      // Truncated within it: skipped to the end.
       const bool cut = is_cut && bytes < head.size();
       require(same || cut, ErrorKind::kBadStream,
               source_.file_.name() + ": the packet at byte " + std::to_string(at) +
@@ -569,7 +569,7 @@ std::vector<ByteRange> MatroskaSource::places(std::uint64_t begin, std::uint64_t
 
 namespace {
 
-/// The element that comes next in a pipe, its places counted from the beginning; nothing where there is none.
+/// The next element in a pipe, with positions counted from the beginning; nothing at the end.
 std::optional<Element> next_element(InputBytes& pipe) {
   const std::string_view ahead = pipe.peek(12);
   std::array<std::uint8_t, 12> bytes{};
@@ -585,7 +585,7 @@ std::optional<Element> next_element(InputBytes& pipe) {
   return e;
 }
 
-/// Passes over what is before the content of the segment.
+/// Skips to the content of the segment.
 Element enter_segment(InputBytes& pipe) {
   const std::optional<Element> ebml = next_element(pipe);
   const bool known = ebml && ebml->id == id::kEbml && !ebml->open_ended;
@@ -659,7 +659,7 @@ void MatroskaPipe::tracks(std::uint64_t length) {
           file_.name() + ": " + std::to_string(length) + " bytes that describe tracks; the limit is " +
               std::to_string(kMost));
   std::vector<std::uint8_t> data;
-  // Grows with what there is, whatever the length says.
+  // Grows with the data that arrive, whatever the length claims.
   while (data.size() < length) {
     const std::size_t have = data.size();
     data.resize(have + static_cast<std::size_t>(std::min<std::uint64_t>(length - have, 65536)));
@@ -682,7 +682,7 @@ void MatroskaPipe::tracks(std::uint64_t length) {
   }
 }
 
-/// Whether it is a packet of the stream, of which left_ bytes follow.
+/// True if it is a packet of the stream, of which left_ bytes follow.
 bool MatroskaPipe::block(std::uint64_t length) {
   const std::string_view ahead = file_.peek(12);
   std::array<std::uint8_t, 12> p{};

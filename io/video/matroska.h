@@ -1,14 +1,13 @@
-// Trivelet streams in Matroska, which has room for sound, subtitles and chapters beside them.
+// Trivelet streams in Matroska, beside sound, subtitles and chapters.
 //
-// The video track is V_MS/VFW/FOURCC with the FourCC "TRVL". Its CodecPrivate holds, behind the BITMAPINFOHEADER of
-// that codec, the stream up to the first GOP: signature, header and the boxes behind it. A packet holds the box of a
-// GOP, and before the box, where the GOP decodes alone (then it is a key packet), the same bytes as CodecPrivate once
-// more, so that players can begin there. The last packet holds index and end. So the packets in their order, without
-// these repetitions and behind CodecPrivate, are the stream byte for byte: putting a stream into Matroska and taking it
-// out again loses nothing.
+// The video track is V_MS/VFW/FOURCC with the FourCC "TRVL". After the BITMAPINFOHEADER of that codec, its CodecPrivate
+// holds the stream up to the first GOP: signature, header and the boxes after it. A packet holds the box of a GOP. A
+// closed GOP (a key packet) has the same bytes as CodecPrivate before the box, so that players can start there. The
+// last packet holds index and end. So CodecPrivate and the packets in order, without these repetitions, are the stream
+// byte for byte: nothing is lost by putting a stream into Matroska and taking it out again.
 //
-// Reading needs nothing but this file: positions of packets are found by their headers, and the stream is read where it
-// lies. Writing is libavformat's (ffmpeg_matroska.cpp).
+// Reading needs only this file: packets are found by their headers, and the stream is read in place. libavformat does
+// the writing (ffmpeg_matroska.cpp).
 #pragma once
 
 #include <cstddef>
@@ -25,36 +24,36 @@
 
 namespace trivelet::io {
 
-/// Whether a regular file is a Matroska file with such a track. False for what cannot be read.
+/// True if a regular file is a Matroska file with such a track. False for files that cannot be read.
 bool holds_stream(const std::string& path);
 
-/// The same of the beginning of a file; nothing where more of it would tell.
+/// The same for the beginning of a file; nothing if more bytes are needed.
 std::optional<bool> begins_with_stream(const std::uint8_t* data, std::size_t size);
 
-/// How many bytes a regular file lacks at its end by what it says of itself; 0 for whole ones, and for those that do
-/// not say. Known are Matroska, MP4 and MOV, AVI.
+/// The number of bytes that a regular file lacks at its end, by its own headers; 0 for complete files, and for those
+/// without such headers. Works for Matroska, MP4, MOV and AVI.
 std::uint64_t bytes_missing_at_end(const InputBytes& file);
 
-/// The stream of the first such track, as if it lay in a file of its own. Of a damaged file what can be found; what is
-/// cut away of a stream is missing in it.
+/// The stream of the first such track, as if it were in a separate file. From a damaged file, as much as can be found;
+/// truncated parts are missing.
 class MatroskaSource final : public ByteSource {
  public:
-  /// Throws BadStream for files that are something else or whose packets belong to different streams, Unsupported for
-  /// tracks that are laced, compressed or encrypted.
+  /// Throws BadStream for other files and for packets of different streams, Unsupported for tracks that are laced,
+  /// compressed or encrypted.
   explicit MatroskaSource(const std::string& path);
   std::size_t read(void* data, std::size_t size) override;
   bool seekable() const override { return true; }
   void seek(std::uint64_t position) override { position_ = position; }
   std::uint64_t size() const override { return size_; }
 
-  /// What to add to times of the file to come to those of the frames in the stream, in microseconds. Muxers shift all
-  /// tracks together, of which the frames know nothing.
+  /// To be added to times of the file to get those of the frames in the stream, in microseconds. Muxers shift all
+  /// tracks together, which the times in the frames do not show.
   std::int64_t clock_offset_us() const;
   const SideStreams& side_streams() const { return side_streams_; }
 
-  /// Where bytes of the stream are in the file; those before the first GOP are where its tracks are described.
+  /// Where bytes of the stream are in the file; those before the first GOP are in the description of the tracks.
   std::vector<ByteRange> places(std::uint64_t begin, std::uint64_t bytes) const;
-  /// What was read of the file to find the packets.
+  /// The ranges of the file that were read to find the packets.
   const std::vector<ByteRange>& structure() const { return structure_; }
 
  private:
@@ -78,11 +77,11 @@ class MatroskaSource final : public ByteSource {
   std::uint64_t position_ = 0;
 };
 
-/// The same from a pipe, in order: of a file whose tracks are described before their packets. Behind damaged elements
-/// the next cluster is looked for.
+/// The same from a pipe, in order, for a file whose tracks are described before their packets. After damaged elements
+/// the next cluster is searched.
 class MatroskaPipe final : public ByteSource {
  public:
-  /// Waits for the description of the tracks. Throws as MatroskaSource does; read() does, too.
+  /// Waits for the description of the tracks. Throws as MatroskaSource does; so does read().
   explicit MatroskaPipe(const std::string& path);
   ~MatroskaPipe() override;
   std::size_t read(void* data, std::size_t size) override;
@@ -112,15 +111,15 @@ class MatroskaPipe final : public ByteSource {
 /// Where a stream is written to.
 class StreamOutput : public ByteSink {
  public:
-  /// Completes the file under its temporary name, after the last write; commit() does it where it was not done.
+  /// Completes the file under its temporary name, after the last write. If it was not called, commit() does it.
   virtual void finish() = 0;
   /// Gives it its name.
   virtual void commit() = 0;
   /// Empty for standard output, devices and pipes.
   virtual const std::string& temporary_path() const = 0;
-  /// Where what was written can be written again; null if nowhere.
+  /// Reads back and rewrites what was written; null if that is not possible.
   virtual FileSink* file() { return nullptr; }
-  /// What of the other file could not be taken over, a sentence each. Complete after finish().
+  /// What could not be taken over from the other file, a sentence each. Complete after finish().
   virtual std::vector<std::string> remarks() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Layouts of raw pixels whose samples lie one behind the other: rgb24, bgra, rgb48 … by FFmpeg's names. Frames have
-// planes (types.h), so that only the readers and writers of raw bytes know these. Internal to io.
+// Packed layouts of raw pixels, by FFmpeg's names: rgb24, bgra, rgb48 … Frames are planar (types.h), so only the
+// readers and writers of raw bytes use these. Internal to io.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct PackedFormat {
   PixelFormat samples;
   std::array<std::uint8_t, 4> components{};  ///< in the order in which they lie: 0 is green, 1 blue, 2 red, 3 alpha
 };
-/// Null: no name of such a layout.
+/// Null if it is not the name of such a layout.
 const PackedFormat* packed_format(std::string_view name);
 
 /// The bytes of a frame, 16-bit samples little-endian, and back.

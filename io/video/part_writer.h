@@ -1,4 +1,5 @@
-// Files of raw frames, each at a place that its number tells, so that several processes write them, each its part.
+// Files of raw frames, in which the position of a frame follows from its number. So several processes can write them,
+// each its part.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ namespace trivelet::io {
 struct SharedOutput {
   std::string path{};            ///< it is being written under this name; "" = there are no such places
   std::uint64_t file = 0;        ///< the system's number of it
-  std::uint64_t device = 0;      ///< and of where it is, in the words of `machine`: others number their devices anew
-  std::string machine{};         ///< as the system tells it, anew whenever it starts; "" = not known
+  std::uint64_t device = 0;      ///< and its device, in the numbering of `machine`, since other machines number devices
+                                 ///< differently
+  std::string machine{};         ///< as the system reports it, new at each start; "" = unknown
   std::uint64_t head_bytes = 0;  ///< before the first frame
   bool frame_lines = false;      ///< as Y4M has before each
 };
@@ -29,7 +31,7 @@ SharedOutput parse_shared_output(const std::uint8_t* data, std::size_t size);
 /// A file that another process has opened, and gives its name when all is there.
 class SharedFile {
  public:
-  /// Null where it is not to be seen under its name.
+  /// Null if it is not visible under its name.
   static std::unique_ptr<SharedFile> open(const SharedOutput& output);
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
@@ -46,21 +48,22 @@ class SharedFile {
   int file_;
 };
 
-/// What writers of such files are, too.
+/// The additional interface of writers of such files.
 class SharedWriter {
  public:
   virtual ~SharedWriter() = default;
-  /// To be asked before a frame is written: where others may write them instead of this one, which gives the file its
-  /// name when all are there.
+  /// Must be called before a frame is written, if other processes write frames instead of this one. This one gives the
+  /// file its name when all are written.
   virtual SharedOutput shared() = 0;
 };
 
 /// What a writer from open_writer() says; nothing for all other kinds.
 SharedOutput shared_output(FrameWriter& writer);
-/// Of a file whose head is written, and none of its frames; nothing for what is no regular file.
+/// For a file whose header is written, without frames; nothing if it is not a regular file.
 SharedOutput shared_file(FileSink& file, bool frame_lines);
 
-/// Writes frames into what another process has opened, from number `first` on. finish() does not give it its name.
+/// Writes frames into a file that another process has opened, from number `first` on. finish() does not give it its
+/// name.
 std::unique_ptr<FrameWriter> open_part_writer(const SharedOutput& output, const VideoInfo& info, std::uint64_t first);
 
 }  // namespace trivelet::io

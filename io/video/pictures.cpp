@@ -27,7 +27,7 @@ std::string lower_extension(const fs::path& file) {
   return extension;
 }
 
-/// Numbers in names by their value, all else by its bytes.
+/// Compares numbers in names by value, other characters as bytes.
 bool in_natural_order(const std::string& a, const std::string& b) {
   std::size_t i = 0;
   std::size_t j = 0;
@@ -202,7 +202,7 @@ class PicturesWriter final : public FrameWriter {
   VideoInfo info_;
   WriterOptions options_;
   ThreadPool pool_;
-  Writer first_;  ///< opened at once, so that what cannot be written is refused before anything is decoded
+  Writer first_;  ///< opened early, so that an impossible output is refused before anything is decoded
   std::vector<Writer> files_;
 };
 

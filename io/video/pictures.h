@@ -23,15 +23,15 @@ class NumberedName {
   std::string folder_;  ///< "" or with a slash at the end
   std::string before_;
   std::string after_;
-  int digits_ = 1;  ///< at least so many
+  int digits_ = 1;  ///< at least this many
   char fill_ = ' ';
 };
 
-/// Whether a file's extension is that of a picture.
+/// True if a file's extension is that of a picture.
 bool is_picture_name(const std::string& file);
 
-/// Pictures of one size and format, `path` being a folder or a NumberedName. Those of a folder come in the order of the
-/// numbers in their names, 9 before 10; numbers of a NumberedName are followed from the least without a gap.
+/// Pictures of one size and format; `path` is a folder or a NumberedName. Those of a folder come in the order of the
+/// numbers in their names, 9 before 10. Those of a NumberedName start at the least number and end at a gap.
 Reader make_pictures_reader(const std::string& path, const ReaderOptions& options);
 
 /// One file a frame, numbered from 1. They get their names together, in finish().

@@ -41,7 +41,7 @@ bool any_samples_fit(const PixelFormat& format) {
   return format.is_signed || format.bits == 8 * format.bytes_per_sample();
 }
 
-/// A piece of a file and where it goes.
+/// A piece of a file and its destination.
 struct Piece {
   std::uint64_t at;
   std::byte* to;
@@ -107,7 +107,7 @@ std::size_t read_planes(InputBytes& source, Gop& gop, int index) {
 FrameFile::FrameFile(InputBytes& source, const VideoInfo& info, std::string_view head, int threads)
     : source_(source), format_(info.format), head_(head), frame_bytes_(frame_bytes(info)), threads_(threads) {}
 
-// Of the next `count` frames those that are there, behind their heads.
+// The number of complete frames among the next `count`, with correct headers.
 int FrameFile::whole_frames(int count) const {
   if (!source_.size() || count < 1) return 0;
   const std::uint64_t begin = source_.position(), step = head_.size() + frame_bytes_;
@@ -126,7 +126,7 @@ int FrameFile::look(Gop& gop, int first, int count, int row, int step) {
   if (whole == 0) return 0;
   const std::uint64_t begin = source_.position(), frame_step = head_.size() + frame_bytes_;
   if (!pool_) pool_.emplace(threads_);
-  // About a hundred calls of the system a frame: one thread would find less than several GPUs code.
+  // About a hundred system calls a frame: one thread would be slower than several GPUs.
   pool_->parallel_for(whole, [&](int f, int) {
     const std::uint64_t frame = begin + static_cast<std::uint64_t>(f) * frame_step + head_.size();
     for (int y = row; y < view.shape.height; y += step)

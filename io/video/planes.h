@@ -36,18 +36,18 @@ void check_gop(const Gop& gop, int index, const VideoInfo& info);
 /// Reads one frame; returns the number of bytes there were. Less than frame_bytes() = the input ended.
 std::size_t read_planes(InputBytes& source, Gop& gop, int index);
 
-/// Frames of one size that lie one behind the other in a file, each after the same few bytes: read by several threads
-/// straight to where they are wanted.
+/// Consecutive frames of one size in a file, each after a header of constant size. Several threads read them straight
+/// to their destination.
 class FrameFile {
  public:
-  /// `head`: what stands before every frame; `threads`: 0 = all cores.
+  /// `head`: the header before every frame; `threads`: 0 = all cores.
   FrameFile(InputBytes& source, const VideoInfo& info, std::string_view head, int threads);
-  /// Reads frames of `source` from where it stands. Returns how many were there whole, behind their heads and with
-  /// samples within their bits; at the one after them, where `source` stands then, something else has to look.
+  /// Reads frames of `source` from its position. Returns the number of complete frames with correct headers and samples
+  /// within their bits. The position is then at the next frame, which another reader has to examine.
   int read(Gop& gop, int first, int count);
-  /// The same of rows `row`, `row + step`, … of the first component alone; how many bits samples have is not looked at.
+  /// The same for rows `row`, `row + step`, … of the first component only; the bits of samples are not checked.
   int look(Gop& gop, int first, int count, int row, int step);
-  /// Goes back by `count` frames, if so many were read here one after the other. `elsewhere()` says that they were not.
+  /// Goes back by `count` frames, if that many consecutive ones were read here. `elsewhere()` says that they were not.
   bool unread(int count);
   void elsewhere() { behind_ = 0; }
 
@@ -60,11 +60,11 @@ class FrameFile {
   std::size_t frame_bytes_;
   int threads_;
   std::optional<ThreadPool> pool_;  ///< made when it is needed
-  std::uint64_t behind_ = 0;        ///< frames before where `source` stands that were read here
+  std::uint64_t behind_ = 0;        ///< consecutive frames before the position of `source` that were read here
 };
 
-/// FrameReader::read_frames() of a reader with a FrameFile: several frames at once, and by read() those that are not
-/// plain. `number`: of the frame that comes next, which is moved on.
+/// FrameReader::read_frames() for a reader with a FrameFile: several frames at once, and by read() those with other
+/// headers. `number`: of the next frame, which is advanced.
 template <class Reader>
 int read_from_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, std::uint64_t& number) {
   int done = 0;
@@ -80,7 +80,7 @@ int read_from_file(Reader& reader, FrameFile& file, Gop& gop, int first, int cou
   return done;
 }
 
-/// FrameReader::look() of such a reader.
+/// FrameReader::look() for such a reader.
 template <class Reader>
 int look_at_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, int row, int step,
                  std::uint64_t& number) {

@@ -1,7 +1,7 @@
 // Portable grey and colour maps, binary form: "P5" or "P6", width, height, greatest value, one white space, samples of
-// one byte, or of two, the higher first, when the greatest value exceeds 255. Several pictures may follow one another.
+// one byte, or, if the greatest value exceeds 255, of two, the higher first. Several pictures may follow one another.
 //
-// FFmpeg reads them too, but stretches a 12-bit map to 16 bits; here the samples stay as they are, and a greatest value
+// FFmpeg reads them too, but stretches a 12-bit map to 16 bits. Here the samples stay unchanged, and a greatest value
 // of 4095 means 12 bits.
 #include <bit>
 #include <vector>

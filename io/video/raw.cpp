@@ -1,6 +1,6 @@
-// Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. Nothing in
-// the file says what it is, so size and pixel format come from the caller. Planes lie in the order of types.h: Y U V,
-// G B R, or grey, then alpha. The formats of packed.h have pixel after pixel instead.
+// Raw video: the samples of frame after frame, planar, rows without padding, 16-bit samples little-endian. The file has
+// no header, so size and pixel format come from the caller. Planes are in the order of types.h: Y U V, G B R, or grey,
+// then alpha. The formats of packed.h have pixel after pixel instead.
 #include <cstddef>
 #include <optional>
 #include <vector>

@@ -1,4 +1,4 @@
-// What a file has beside the pictures of one video, which a film would miss: sound, subtitles, chapters.
+// The side streams of a film: sound, subtitles, chapters and whatever else a file has beside the pictures of one video.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ struct SideStreams {
 /// "sound (aac), subtitles (subrip), chapters"; "" when there is nothing.
 std::string to_string(const SideStreams& side_streams);
 
-/// A file whose tracks go on where those of another one end.
+/// A file whose tracks continue those of another one.
 struct SideStreamPart {
   std::string from;
   std::int64_t clock_offset_us = 0;   ///< added to its times, as SideStreamOptions has it, and
   std::int64_t shift_us = 0;          ///< this, by which its pictures are shifted, too
-  std::int64_t begin_us = INT64_MIN;  ///< what ends before, or
+  std::int64_t begin_us = INT64_MIN;  ///< packets that end before, or
   std::int64_t end_us = INT64_MAX;    ///< begins then or later in the output, is left out
 };
 
@@ -42,10 +42,10 @@ struct SideStreamOptions {
   std::vector<std::string> map{};    ///< only tracks of these, in FFmpeg's words ("a:0", "-s"); empty = all
   bool sound = true;
   std::string sound_codec{};       ///< "opus", "flac"; "" = as it is
-  bool after_first_frame = false;  ///< leave out what comes before it
-  bool before_last_frame = false;  ///< leave out what comes after it
-  /// If not empty, `from` and `clock_offset_us` are those of the first of these, and the others have the same tracks,
-  /// as far as they have any.
+  bool after_first_frame = false;  ///< leave out earlier packets
+  bool before_last_frame = false;  ///< leave out later packets
+  /// If not empty, `from` and `clock_offset_us` are those of the first part, and the others have the same tracks, as
+  /// far as they have any.
   std::vector<SideStreamPart> parts{};
 };
 

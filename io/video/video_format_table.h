@@ -18,7 +18,7 @@ using Writer = std::unique_ptr<FrameWriter>;
 
 struct InputFormat {
   std::string_view names;       ///< the name, then its synonyms, between spaces
-  std::string_view extensions;  ///< where content cannot tell
+  std::string_view extensions;  ///< if content does not decide
   bool takes_size;              ///< ReaderOptions::width and height
   bool (*begins_like)(InputBytes&);
   /// False: FFmpeg reads it, by this demuxer ("" = it looks for itself), since the options ask for another pixel
@@ -27,7 +27,7 @@ struct InputFormat {
   std::string_view demuxer;
   Reader (*open)(Source, const ReaderOptions&);
 };
-/// By name, or by content and extension. Null: none of the table, so FFmpeg's.
+/// By name, or by content and extension. Null: FFmpeg reads or writes it.
 const InputFormat* input_format(std::string_view name);
 const InputFormat* input_format(InputBytes& source, std::string_view extension);
 

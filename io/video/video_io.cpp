@@ -1,4 +1,4 @@
-// Chooses the reader by what the input contains and the writer by format name or extension.
+// Chooses the reader by the content of the input and the writer by format name or extension.
 #include "io/video/video_io.h"
 
 #include <unistd.h>
@@ -67,7 +67,7 @@ std::uint64_t FrameReader::skip(std::uint64_t count) {
 
 std::uint64_t FrameReader::skip_before(double seconds) {
   constexpr double kMost = 1e15;
-  // Times are rounded to ticks: what is a microsecond early is not earlier.
+  // Times are rounded to ticks, so a microsecond early is not earlier.
   const double frames = std::ceil((seconds - 1e-6) * info().frame_rate.value());
   return frames > 0 ? skip(static_cast<std::uint64_t>(std::min(frames, kMost))) : 0;
 }
@@ -192,7 +192,7 @@ class ConstantRateWriter final : public FrameWriter {
     constexpr double kMost = 1e12;
     return std::llround(std::clamp((static_cast<double>(pts) - static_cast<double>(begin_)) * rate_, 0.0, kMost));
   }
-  /// Writes what is kept up to `place`.
+  /// Writes the kept frame until `place`.
   void fill(std::int64_t place) {
     for (; written_ < place; ++written_) {
       kept_.times()[0] = {std::llround(static_cast<double>(written_) / rate_) + begin_,
@@ -215,7 +215,7 @@ const OutputFormat* known_format(const std::string& path, const std::string& for
   return format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
 }
 
-/// Whether files of the format are one picture each.
+/// True if files of the format are one picture each.
 bool writes_picture(const std::string& path, const std::string& format) {
   if (const OutputFormat* known = known_format(path, format)) return known->names.substr(0, 3) == "pnm";
   const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);

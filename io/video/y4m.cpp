@@ -2,10 +2,10 @@
 //
 //   YUV4MPEG2 W352 H288 F30000:1001 Ip A128:117 C420jpeg XCOLORRANGE=LIMITED
 //
-// C names the chroma format: 420jpeg, 420mpeg2, 420paldv (8 bits, differing in where chroma samples lie), 420, 422,
-// 440, 444, 411, 410, mono, 444alpha; p10 and so on appended (mono10 for grey) gives more bits, two bytes each, little-
-// endian. Tags we do not know are passed over, as the format asks. Frames have no times: frame n is at n / F.
-// Without C the format is 4:2:0; without F we say 25 frames a second, as FFmpeg does.
+// C names the chroma format: 420jpeg, 420mpeg2, 420paldv (8 bits, with different positions of chroma samples), 420,
+// 422, 440, 444, 411, 410, mono, 444alpha. A suffix p10 and so on (mono10 for grey) gives more bits, two bytes each,
+// little- endian. Unknown tags are skipped, as the format asks. Frames have no times: frame n is at n / F. Without C
+// the format is 4:2:0; without F it has 25 frames a second, as in FFmpeg.
 #include <charconv>
 #include <numeric>
 #include <optional>
@@ -32,7 +32,7 @@ struct Y4mHeader {
   fail(ErrorKind::kBadStream, name + ": " + what);
 }
 
-/// For messages: at most 40 printable characters of what was found.
+/// For messages: at most 40 printable characters of the input.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text.substr(0, 40)) out += c >= 32 && c < 127 ? c : '?';
@@ -206,7 +206,7 @@ class Y4mReader final : public FrameReader {
   }
 
  private:
-  /// Passes "FRAME" and its parameters. False at the end of the input.
+  /// Skips "FRAME" and its parameters. False at the end of the input.
   bool read_frame_line() {
     std::string_view ahead = source_->peek(6);
     if (ahead.empty()) return false;

@@ -1,4 +1,4 @@
-// What libavformat reads from and writes to: our files instead of its own. Internal to io.
+// Input and output of libavformat through our files instead of its own. Internal to io.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace trivelet::io {
 
-/// What libavformat calls instead of its own files. Exceptions wait here until the C code has returned.
+/// Callbacks of libavformat for input and output. Exceptions are kept here until the C code has returned.
 class CustomIo {
  public:
   AVIOContext* context() const { return context_.get(); }
@@ -54,7 +54,7 @@ class CustomIo {
     }
   }
 
-  /// A seek in `bytes`, a source or a sink, of which `size` bytes are there.
+  /// A seek in `bytes`, a source or a sink of `size` bytes.
   template <class Bytes>
   std::int64_t seek_in(Bytes& bytes, std::uint64_t size, std::int64_t offset, int whence) {
     whence &= ~AVSEEK_FORCE;

@@ -50,7 +50,7 @@ void on_message(void* context, int level, const char* format, va_list arguments)
   if (level > AV_LOG_ERROR && !concealed) return;
   void* const opaque = opaque_of(context);
   const std::lock_guard lock(logs_mutex);
-  // Contexts of others may have an opaque of another kind: only logs that we know are used.
+  // Other contexts may have an opaque of another kind, so only registered logs are used.
   const auto log = std::find(logs.begin(), logs.end(), opaque);
   if (log == logs.end()) return;
   std::array<char, 256> text = {};

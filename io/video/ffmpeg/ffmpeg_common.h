@@ -50,14 +50,14 @@ using IoPtr = std::unique_ptr<AVIOContext, FreeIo>;
 FramePtr make_frame();
 PacketPtr make_packet();
 
-/// Throws an Error of the fitting kind: the system's refusals are Io, what FFmpeg lacks is Unsupported, else `kind`.
-/// The text ends with FFmpeg's words for the code, or with `reason` when there is one.
+/// Throws an Error of the fitting kind: Io for errors of the system, Unsupported for features that FFmpeg lacks,
+/// otherwise `kind`. The text ends with FFmpeg's text for the code, or with `reason` if there is one.
 [[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason = {});
 
-/// What the libraries report at level "error" about one coder or container: they go on all the same, so that it is the
-/// reason where a call fails, and else something to pass on. While a log exists nothing is printed.
+/// The messages of level "error" about one coder or container. The libraries continue after them, so a message is the
+/// reason if a call fails, and otherwise a warning to pass on. While a log exists, nothing is printed.
 ///
-/// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, and let the log live longer.
+/// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, which must live longer.
 class ErrorLog {
  public:
   ErrorLog();
@@ -66,8 +66,8 @@ class ErrorLog {
   ErrorLog& operator=(const ErrorLog&) = delete;
   /// The first message since the last call, "" when there was none.
   std::string take();
-  /// Whether a decoder has replaced samples that it did not have by others, since the last call. Frames are not always
-  /// marked: with several threads the mark of one that is shown later is lost.
+  /// True if a decoder has concealed missing samples since the last call. Frames are not always marked: with several
+  /// threads the mark of a frame that is shown later is lost.
   bool take_concealed();
   /// What was until now is of no interest.
   void forget();

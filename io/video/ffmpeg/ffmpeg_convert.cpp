@@ -15,7 +15,7 @@ std::string cannot(const std::string& name, AVPixelFormat from, AVPixelFormat to
   return name + ": FFmpeg cannot convert " + av_get_pix_fmt_name(from) + " to " + av_get_pix_fmt_name(to);
 }
 
-/// The layout of FFmpeg's that holds such samples, planes of their own first; NONE without one.
+/// The FFmpeg layout that holds such samples, planar ones first; NONE if there is none.
 AVPixelFormat any_av_format(const PixelFormat& format) {
   const AVPixelFormat planar = planar_av_format(format);
   return planar != AV_PIX_FMT_NONE && same_samples(planar) == format ? planar : AV_PIX_FMT_NONE;
@@ -81,7 +81,7 @@ Converter::Converter(AVPixelFormat from, AVPixelFormat to, VideoInfo& info, bool
   set("dsth", info.height);
   set("src_format", from);
   set("dst_format", to);
-  // Known before it is made ready: a context between equal formats copies otherwise, whatever the ranges.
+  // Set before the context is initialised: otherwise a context between equal formats copies, whatever the ranges.
   set("src_range", !from_rgb && from_full);
   set("dst_range", !to_rgb && to_full);
   set("sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT);

@@ -1,5 +1,5 @@
-// What is decoded on a GPU comes in the layout of its video engine: two components that take turns in one plane,
-// samples of more than 8 bits at the upper end of 16.
+// Pictures that a GPU decodes have the layout of its video engine: two components alternate in one plane, and samples
+// of more than 8 bits are at the upper end of 16.
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <libavutil/hwcontext.h>
-// Of CUDA's header FFmpeg's wants two names alone.
+// FFmpeg's header needs only two names of CUDA's header.
 #if !defined(CUDA_VERSION)
 #define CUDA_VERSION 0
 typedef struct CUctx_st* CUcontext;
@@ -27,7 +27,7 @@ bool is_on_device(int format) {
   return desc != nullptr && (desc->flags & AV_PIX_FMT_FLAG_HWACCEL) != 0;
 }
 
-// The device, where it takes such a stream; else the CPU.
+// The device, if it supports the stream; otherwise the CPU.
 AVPixelFormat prefer_cuda(AVCodecContext*, const AVPixelFormat* formats) {
   const AVPixelFormat* other = nullptr;
   for (; *formats != AV_PIX_FMT_NONE; ++formats) {
@@ -43,8 +43,8 @@ bool helped_by_cuda(const AVCodec& codec) {
   return false;
 }
 
-// FFmpeg may prefer decoders of other libraries, which no device helps; its own, that one helps, know of damage in the
-// structure of a stream, which decoders that are all the device's do not tell.
+// FFmpeg may prefer decoders of other libraries, which cannot use a device. Its own decoders can, and they also report
+// damage in the structure of a stream, which decoders that run on the device alone do not.
 const AVCodec* helped_decoder(AVCodecID id, const AVCodec* preferred) {
   if (preferred != nullptr && helped_by_cuda(*preferred)) return preferred;
   void* at = nullptr;
@@ -55,8 +55,8 @@ const AVCodec* helped_decoder(AVCodecID id, const AVCodec* preferred) {
   return preferred;
 }
 
-// Whether a packet of H.264 is an IDR picture, behind which no other is referred to (ITU-T H.264, 7.4.1.2.4). Units are
-// behind their lengths, as in MP4 and Matroska, or not looked at.
+// True if a packet of H.264 is an IDR picture, after which no earlier picture is referred to (ITU-T H.264, 7.4.1.2.4).
+// Units with lengths, as in MP4 and Matroska, are examined; others are not.
 bool begins_anew(const AVPacket& packet, const AVCodecParameters& coded) {
   constexpr int kIdr = 5;
   if (coded.codec_id != AV_CODEC_ID_H264 || coded.extradata_size < 5 || coded.extradata[0] != 1) return false;
@@ -114,7 +114,7 @@ PictureDecoder::PictureDecoder(const std::string& path, Source source, const std
   packet_ = make_packet();
 }
 
-/// The demuxer for what the file contains.
+/// The demuxer for the contents of the file.
 const AVInputFormat* PictureDecoder::probe_format(const std::string& url) {
   const AVInputFormat* format = nullptr;
   const int code = av_probe_input_buffer2(io_->context(), &format, url.c_str(), nullptr, 0, 0);
@@ -185,7 +185,7 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
     if (codec_->hw_device_ctx == nullptr) throw std::bad_alloc();
     codec_->get_format = prefer_cuda;
   }
-  log_.forget();  // what happened while looking for streams
+  log_.forget();  // messages while the streams were found
   code = avcodec_open2(codec_.get(), codec, nullptr);
   if (code < 0)
     av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
@@ -205,7 +205,7 @@ AVFrame* PictureDecoder::next() {
       send_packet();
       continue;
     }
-    if (code != 0) {  // only with recover_: what the decoder says is beyond repair
+    if (code != 0) {  // only with recover_: damage that the decoder cannot repair
       recovered_ = true;
       return nullptr;
     }
@@ -214,7 +214,7 @@ AVFrame* PictureDecoder::next() {
     before_begin_ = false;
     if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
       check_damage(AVERROR_INVALIDDATA);
-      recovered_ = true;  // this picture is one of the damaged
+      recovered_ = true;  // this picture is damaged
       return nullptr;
     }
     ++frames_;
@@ -222,10 +222,10 @@ AVFrame* PictureDecoder::next() {
   }
 }
 
-/// av_read_frame(), until there is something. Demuxers answer "again" where they have passed over something that is no
+/// av_read_frame(), until there is a packet. Demuxers answer "again" when they have skipped something that is not a
 /// packet.
 int PictureDecoder::read_any_packet() {
-  // So many in a row come of nothing that goes on: a packet has at least a byte, and no file would be read like that.
+  // After this many skips in a row reading has failed: a packet has at least a byte, and no file is read like that.
   constexpr int kMost = 1'000'000;
   int code = AVERROR(EAGAIN);
   for (int i = 0; i < kMost && code == AVERROR(EAGAIN); ++i) {
@@ -251,10 +251,10 @@ bool PictureDecoder::read_packet() {
   return code == 0;
 }
 
-/// Gives the decoder one packet of our stream, or tells it that there are no more.
+/// Sends one packet of our stream to the decoder, or the end.
 void PictureDecoder::send_packet() {
   if (std::exchange(has_packet_, false)) return check_damage(avcodec_send_packet(codec_.get(), packet_.get()));
-  if (!damage_.empty()) {  // what the decoder holds is still to come
+  if (!damage_.empty()) {  // the decoder still holds pictures
     avcodec_send_packet(codec_.get(), nullptr);
     return;
   }
@@ -270,7 +270,8 @@ void PictureDecoder::send_packet() {
   check_damage(code);
 }
 
-/// Throws when FFmpeg failed or made up samples. Decoder threads work ahead, so it may lie in one of the next frames.
+/// Throws if FFmpeg failed or concealed samples. Decoder threads work ahead, so the damage may be in one of the next
+/// frames.
 void PictureDecoder::check_damage(int code) {
   const std::string reason = log_.take();
   const bool concealed = log_.take_concealed();
@@ -337,9 +338,8 @@ void PictureDecoder::seek(const Entry& entry) {
   // What is left of this place is passed over, if all of it is shown before the new one.
   const bool all_before = latest_ < entry.pts;
   has_packet_ = read_packet();
-  // FFmpeg's decoder of H.264 forgets all when it is flushed, and to start that of a GPU takes a tenth of a second.
-  // Behind a picture that refers to nothing before it, what is left of another place comes out first and is passed
-  // over.
+  // FFmpeg's H.264 decoder loses its state when it is flushed, and to start that of a GPU takes a tenth of a second. So
+  // before a picture that needs no earlier one, pictures that are left from another position are skipped instead.
   if (!has_packet_ || !all_before || !begins_anew(*packet_, *stream_->codecpar)) {
     avcodec_flush_buffers(codec_.get());
     latest_ = has_packet_ && packet_->pts != AV_NOPTS_VALUE ? packet_->pts : INT64_MIN;
@@ -372,7 +372,7 @@ DevicePicture device_picture(const AVFrame& frame, const PixelFormat& format, co
     const int right = chroma ? desc->log2_chroma_w : 0;
     const int down = chroma ? desc->log2_chroma_h : 0;
     DevicePlane& plane = picture.planes[static_cast<std::size_t>(c)];
-    // Engines write samples at the upper end of 16 bits, whatever the layout's name says of their depth.
+    // Engines write samples at the upper end of 16 bits, whatever depth the name of the layout has.
     if (part.step % bytes != 0 || part.step > 2 * bytes || part.depth < format.bits) break;
     plane.step = part.step / bytes;
     plane.pitch = frame.linesize[part.plane];

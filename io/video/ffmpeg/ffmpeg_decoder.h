@@ -1,4 +1,4 @@
-// The pictures of one video stream, as FFmpeg decodes them: on the CPU, or on a GPU whose addresses they then are.
+// The pictures of one video stream, as FFmpeg decodes them: on the CPU, or on a GPU, in whose memory they then are.
 // Internal to io.
 #pragma once
 
@@ -20,14 +20,14 @@ struct FreeBuffer {
 };
 using BufferPtr = std::unique_ptr<AVBufferRef, FreeBuffer>;
 
-/// A device for FFmpeg to decode on, in a context of its own: with decoders in the CUDA runtime's there are too few
-/// queues left for streams, which then wait for each other. Throws Unsupported where there is none.
+/// A device on which FFmpeg decodes, in a separate context: decoders in the CUDA runtime's context leave too few queues
+/// for streams, which then wait for each other. Throws Unsupported if there is none.
 BufferPtr open_cuda_device(int number);
 
 /// What decoders complained of and decoded all the same. Any thread may use it.
 class Complaints {
  public:
-  /// `place`: of the frame near which it was.
+  /// `place`: of the frame near the damage.
   void add(const std::string& place, const std::string& message);
   /// One sentence; "" if there was nothing.
   std::string summary() const;
@@ -48,20 +48,20 @@ class PictureDecoder {
   AVStream& stream() const { return *stream_; }
   const std::string& name() const { return name_; }
   bool reads_file() const { return source_ != nullptr && source_->size().has_value(); }
-  /// "" is as all of it; else FFmpeg reads the file itself.
+  /// "" is detected; otherwise FFmpeg reads the file itself.
   bool has_source() const { return io_ != nullptr; }
 
-  /// The next picture, until the call after this; null at the end. Throws for damage, unless it is to be recovered
-  /// from: what cannot be read or decoded, and pictures of which FFmpeg knows or says that samples are not those that
-  /// were coded. Whatever else its decoders complain of is left to `complaints`.
+  /// The next picture, valid until the next call; null at the end. Throws for damage unless it is to be recovered from:
+  /// data that cannot be read or decoded, and pictures whose samples FFmpeg has concealed. Other messages of its
+  /// decoders go to `complaints`.
   AVFrame* next();
-  /// Where decoding can begin anew: time stamps of the container's index, and when the first picture there is shown.
+  /// A key frame at which decoding can start: its time stamp in the container's index, and when its picture is shown.
   struct Entry {
     std::int64_t timestamp = 0;
     std::int64_t pts = 0;
   };
-  /// In order, at least `ticks` of the time base apart; the first is the beginning. Leaves the input there. None: where
-  /// there is no index, or not two of them.
+  /// Key frames in order, at least `ticks` of the time base apart; the first is the beginning. The input is then at the
+  /// beginning. Empty if there is no index, or if it has fewer than two.
   std::vector<Entry> entries(std::int64_t ticks);
   /// The next picture is the first that is shown at `entry` or later.
   void seek(const Entry& entry);
@@ -71,7 +71,7 @@ class PictureDecoder {
   std::uint64_t missing_bytes() const { return missing_bytes_; }
 
   static bool on_device(const AVFrame& frame);
-  /// The format of the samples, whatever memory they are in.
+  /// The format of the samples, wherever they are in memory.
   AVPixelFormat sample_format(const AVFrame& frame) const;
 
  private:
@@ -102,7 +102,7 @@ class PictureDecoder {
   std::shared_ptr<Complaints> complaints_;
   std::uint64_t frames_ = 0;         ///< that were delivered, since `begin_`
   std::optional<Entry> begin_;       ///< of a seek
-  std::int64_t latest_ = INT64_MIN;  ///< when the last picture is shown of the packets that the decoder may hold
+  std::int64_t latest_ = INT64_MIN;  ///< when the last picture of the packets that the decoder may hold is shown
   bool before_begin_ = false;        ///< pictures that need others before `begin_` are still to be passed over
 };
 

@@ -14,7 +14,7 @@ struct Flag {
   int bit;
   std::string_view name;
 };
-// Of FFmpeg's dispositions those that say what a track is for.
+// FFmpeg's dispositions that describe the purpose of a track.
 constexpr Flag kFlags[] = {
     {AV_DISPOSITION_DEFAULT, "default"},
     {AV_DISPOSITION_DUB, "dub"},
@@ -156,7 +156,7 @@ std::string WantedFields::not_in(const Tags& wanted, const Tags& found, const st
   std::string text;
   for (const auto& [key, value] : wanted) {
     const auto same = [&](const auto& other) { return other.first == key && is_same_value(key, value, other.second); };
-    // A track's date is the film's where only that has one.
+    // A track's date counts as the film's if only the track has one.
     if ((key == "creation_time" && is_same_value(key, value, date)) || std::any_of(found.begin(), found.end(), same))
       continue;
     text += (text.empty() ? "" : ", ") + key + " '" + value.substr(0, kShown) + "'" + where;

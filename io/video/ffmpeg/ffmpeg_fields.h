@@ -12,22 +12,22 @@ namespace trivelet::io {
 
 std::string tag_of(const AVDictionary* tags, const char* key);
 
-/// Of the program of a transport stream that has this track: its name and its provider, which other containers have as
-/// tags of the file. Null if there are none, or no program.
+/// Name and provider of the program of a transport stream that has this track. Other containers have them as tags of
+/// the file. Null if there are none, or no program.
 const AVDictionary* program_tags(const AVFormatContext& input, int track);
 /// Names of the programs that do not have this track; "" if they have none.
 std::string names_of_other_programs(const AVFormatContext& input, int track);
 
 /// Tags that describe the file they are in, and are not taken into another: brands, programs that wrote it.
 bool is_of_container(std::string_view key);
-/// The same of a track: who wrote it, how many bytes it has.
+/// The same for a track: its author, its number of bytes.
 bool is_of_coding(std::string_view key);
 
 /// The flags of a track in FFmpeg's words, "default+forced"; and back. Covers are no flag here.
 std::string flags_to_text(int disposition);
 int flags_of_text(std::string_view text);
 
-/// What a file is to say, to find out what its container has no place for.
+/// The fields that a file should have, to find those that its container cannot hold.
 class WantedFields {
  public:
   WantedFields() = default;

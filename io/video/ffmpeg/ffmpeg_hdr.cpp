@@ -40,7 +40,7 @@ AVRational luminance(std::uint32_t value) {
   return {static_cast<int>(std::min(value, kMost)), kLightUnit};
 }
 
-/// The stream's side data, else the frame's; null where there is none of this kind.
+/// The stream's side data, otherwise the frame's; null if there is none of this kind.
 template <class T>
 const T* find(const AVStream& stream, AVPacketSideDataType of_stream, const AVFrame& frame,
               AVFrameSideDataType of_frame) {

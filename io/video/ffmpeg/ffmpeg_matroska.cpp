@@ -1,5 +1,5 @@
-// Writes a stream into Matroska: a packet per GOP, with the side streams of another file. What the track looks like is
-// said in matroska.h. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
+// Writes a stream into Matroska: a packet per GOP, with the side streams of another file. matroska.h describes the
+// track. The stream is cut into boxes as it arrives, and their times are in the headers of the GOPs.
 #include <climits>
 #include <cmath>
 #include <cstring>
@@ -64,7 +64,7 @@ class MatroskaOutput final : public StreamOutput {
   }
 
  private:
-  /// Of the signature or box that the buffer begins with; a box's header tells how long it is.
+  /// The size of the signature or box at the beginning of the buffer; a box's header has its length.
   std::size_t wanted_bytes() const {
     if (!signature_seen_) return sizeof kSignature;
     if (buffer_.size() < kBoxHeaderBytes) return kBoxHeaderBytes;
@@ -132,7 +132,7 @@ class MatroskaOutput final : public StreamOutput {
     ended_with_gop_ = true;
   }
 
-  // A GOP's packet takes the boxes behind the GOP along.
+  // A GOP's packet includes the boxes after the GOP.
   void write_held() {
     if (ended_with_gop_) write_packet(held_us_, std::max<std::int64_t>(0, end_us_ - held_us_), held_alone_, held_);
     held_.clear();
@@ -143,7 +143,8 @@ class MatroskaOutput final : public StreamOutput {
     if (!format_) open();
     if (side_streams_) side_streams_->finish(end_us_);
     held_.insert(held_.end(), buffer_.begin(), buffer_.end());
-    // Within the last frame: libavformat would give a packet behind it the length of a frame, and the file with it.
+    // Within the last frame: libavformat would give a later packet the length of a frame, which would lengthen the
+    // file.
     const std::int64_t at = std::max(held_us_, end_us_ - 1000);
     write_packet(at, end_us_ - at, false, held_);
     ended_ = true;
@@ -235,18 +236,18 @@ class MatroskaOutput final : public StreamOutput {
   StreamHeader header_;
   Rational base_;
   std::vector<std::uint8_t> head_;  ///< of the stream, before the first GOP
-  std::vector<std::uint8_t> held_;  ///< the last GOP with the boxes behind it, or the index
+  std::vector<std::uint8_t> held_;  ///< the last GOP with the boxes after it, or the index
   std::int64_t held_us_ = 0;
   bool held_alone_ = false;
   bool ended_with_gop_ = false;
-  std::vector<std::uint8_t> buffer_;  ///< of what is not yet whole
+  std::vector<std::uint8_t> buffer_;  ///< of an incomplete box
   bool signature_seen_ = false;
   bool begun_ = false;
   bool ended_ = false;
   bool finished_ = false;
   std::int64_t end_us_ = 0;
   WantedFields wanted_;
-  std::string lost_;  ///< what Matroska does not hold of tags and the like
+  std::string lost_;  ///< tags and the like that Matroska cannot hold
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ void unpack_aligned(const AVFrame& frame, const AVPixFmtDescriptor& desc, Gop& g
     const MutableVolumeView view = gop.plane(c);
     const int bytes = view.bytes_per_sample;
     const bool planar = comp.step == bytes && comp.shift == 0;
-    // Samples of a plane of their own are checked by the reader; in shared words the neighbours are masked off.
+    // The reader checks samples of planes; in shared words the neighbours are masked off.
     const unsigned mask = planar ? 0xffffu : (1u << comp.depth) - 1;
     for (int y = 0; y < view.shape.height; ++y) {
       const std::uint8_t* src =

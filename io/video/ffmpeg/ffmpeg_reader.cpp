@@ -1,10 +1,11 @@
 // Frames of anything FFmpeg decodes: the best video stream, one picture after the other.
 //
-// Bytes come from a InputBytes, so a pipe can be looked at before and errors of the system keep their words. The first
-// picture is decoded at opening: only then are size, pixel layout and colour tags certain. Pictures go into planes by
-// unpack(), exactly, or from a GPU's memory by DevicePictures; swscale is used only when the caller asks for another
-// pixel format. Damage is an error and names the frame; nothing is skipped or concealed in silence, but what the video
-// engine of a GPU conceals and tells nobody. What decoders only complain of is coded, and said.
+// Bytes come from an InputBytes, so a pipe can be examined first, and errors of the system keep their texts. The first
+// picture is decoded at opening, because only then are size, pixel layout and colour tags certain. Pictures go into
+// planes by unpack(), exactly, or from a GPU's memory by DevicePictures. swscale is used only if the caller asks for
+// another pixel format. Damage is an error that names the frame. Nothing is skipped or concealed silently, except what
+// the video engine of a GPU conceals without reporting it. Frames about which decoders only complain are coded, with a
+// warning.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -57,7 +58,7 @@ std::int64_t duration_of(const AVFrame& frame) {
 #endif
 }
 
-/// The frame without its samples: times and what is said of it.
+/// The frame without its samples: times and side data.
 FramePtr without_samples(const AVFrame& frame) {
   FramePtr out = make_frame();
   out->width = frame.width;
@@ -72,7 +73,7 @@ FramePtr without_samples(const AVFrame& frame) {
   return out;
 }
 
-// Stretches that are decoded apart are at least so long: at the end of each some pictures are decoded twice.
+// The least length of stretches that are decoded separately: at the end of each some pictures are decoded twice.
 constexpr double kLeastSegment = 1.5;  // seconds
 
 // Of which all decoders make the same samples.
@@ -250,13 +251,13 @@ class FfmpegReader final : public FrameReader {
       if (!options_.pixel_format.empty() && samples_of(options_.pixel_format) != *format)
         return "converting to " + options_.pixel_format + " is the CPU's";
       return makes_same(*frame_, *format) ? "" : "its first picture is not the one that the CPU decodes";
-    } catch (const Error& e) {  // what is wrong with the file itself the CPU finds again
+    } catch (const Error& e) {  // the CPU finds faults of the file itself again
       return e.what();
     }
   }
 
-  /// Whether the first picture on the device is the CPU's: engines take some streams that they do not know, monochrome
-  /// ones for example.
+  /// True if the first picture of the device equals the CPU's: engines accept some streams that they decode wrongly,
+  /// for example monochrome ones.
   bool makes_same(const AVFrame& frame, const PixelFormat& format) const {
     VideoInfo info;
     info.width = frame.width;
@@ -282,7 +283,7 @@ class FfmpegReader final : public FrameReader {
 
   std::int64_t ticks_of(double seconds) const { return std::llround(seconds / av_q2d(decoder_->stream().time_base)); }
 
-  /// Several decoders from here on, where that is asked for and the file has places to begin at.
+  /// From here on several decoders, if the options ask for them and the file has several key frames.
   void divide() {
     if (options_.decoders < 2 || options_.recover || !decoder_->reads_file() || path_ == "-") return;
     AVBufferRef* const device = device_.get();
@@ -409,7 +410,7 @@ class FfmpegReader final : public FrameReader {
     info_.frames = stream->nb_frames > 0 ? static_cast<std::uint64_t>(stream->nb_frames) : 0;
     describe_colour();
     metadata_ = hdr_of(*stream, *frame_);
-    // Times of frames that are counted instead have nothing to do with those of chapters.
+    // Times of frames that are counted instead do not match those of chapters.
     if (decoder_->has_source() && !own_rate_) read_chapters_and_tags(decoder_->input(), stream->index, metadata_);
     if (const std::uint8_t* matrix = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
       info_.rotation = rotation_of(matrix);
@@ -467,9 +468,9 @@ class FfmpegReader final : public FrameReader {
   FrameTime last_time_;
   std::int64_t begin_pts_ = 0;
   std::vector<PictureDecoder::Entry> entries_;  ///< of stretches()
-  std::optional<std::int64_t> end_pts_;         ///< of the stretch that is read
+  std::optional<std::int64_t> end_pts_;         ///< of the current stretch
   std::deque<DecodedPicture> delivered_;        ///< by the last read_frames()
-  std::deque<DecodedPicture> again_;            ///< given back by unread()
+  std::deque<DecodedPicture> again_;            ///< returned by unread()
   std::unique_ptr<SegmentDecoders> segments_;   ///< last: its threads use the rest
 };
 

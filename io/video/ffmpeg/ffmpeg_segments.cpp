@@ -7,8 +7,8 @@ namespace trivelet::io {
 
 namespace {
 
-// Of the stretch that is delivered so many pictures may wait, however many are kept: what is delivered next is always
-// decoded.
+// The number of pictures of the delivered stretch that may wait, however many are kept in all: the next one to deliver
+// is always decoded.
 constexpr std::size_t kLead = 32;
 
 }  // namespace
@@ -91,7 +91,7 @@ void SegmentDecoders::decode(PictureDecoder& decoder, std::size_t number) {
   }
 }
 
-/// False when no more is wanted.
+/// False if no more are needed.
 bool SegmentDecoders::put(std::size_t number, DecodedPicture picture) {
   {
     std::unique_lock lock(mutex_);

@@ -17,15 +17,15 @@
 
 namespace trivelet::io {
 
-/// What is left of a picture when its decoder goes on: the frame itself, or what DevicePictures keeps of it, and the
-/// frame without its samples.
+/// What is kept of a picture when its decoder continues: the frame itself, or its copy in DevicePictures with the frame
+/// without samples.
 struct DecodedPicture {
   FramePtr frame;
   std::shared_ptr<const void> kept;
 };
 
-/// Delivers the pictures of all stretches in the order in which they are shown, each once: a decoder goes on behind the
-/// key frame where its stretch ends until all that is shown before that is there.
+/// Delivers the pictures of all stretches in display order, each once. A decoder continues past the key frame at the
+/// end of its stretch until all pictures that are shown before it are decoded.
 class SegmentDecoders {
  public:
   using Open = std::function<std::unique_ptr<PictureDecoder>()>;
@@ -34,13 +34,13 @@ class SegmentDecoders {
     int decoders = 2;
     std::function<bool()> is_full;  ///< no more pictures should be kept than there are; may be called by any thread
   };
-  /// `open`, which is at the beginning of the file, and `take` are called by several threads.
+  /// Several threads call `open`, which opens at the beginning of the file, and `take`.
   SegmentDecoders(std::vector<PictureDecoder::Entry> entries, Open open, Take take, Options options);
   ~SegmentDecoders();
   SegmentDecoders(const SegmentDecoders&) = delete;
   SegmentDecoders& operator=(const SegmentDecoders&) = delete;
 
-  /// The next picture; nothing at the end. Throws what a decoder threw where its stretch comes.
+  /// The next picture; nothing at the end. Throws the error of a decoder when its stretch is due.
   std::optional<DecodedPicture> next();
 
  private:

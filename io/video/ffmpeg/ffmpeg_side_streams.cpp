@@ -27,7 +27,7 @@ const char* kind_of(const AVStream& stream) {
   }
 }
 
-/// The form that text subtitles have in a container; NONE where they have no single one.
+/// The codec of text subtitles in a container; NONE if there are several.
 AVCodecID text_subtitles_of(std::string_view muxer) {
   if (muxer == "matroska") return AV_CODEC_ID_SUBRIP;
   if (muxer == "mp4" || muxer == "mov") return AV_CODEC_ID_MOV_TEXT;
@@ -56,12 +56,12 @@ std::string describe(const AVStream& stream) {
   return text + ")";
 }
 
-/// Whether a decoder of the one decodes the packets of the other.
+/// True if a decoder of one decodes the packets of the other.
 bool is_alike(const AVCodecParameters& a, const AVCodecParameters& b) {
   if (a.codec_id != b.codec_id || a.width != b.width || a.height != b.height || a.sample_rate != b.sample_rate ||
       a.ch_layout.nb_channels != b.ch_layout.nb_channels)
     return false;
-  // FLAC's says how long the whole is and what its MD5 is, which no decoder needs.
+  // That of FLAC has the length and the MD5 of the whole, which no decoder needs.
   if (a.codec_id == AV_CODEC_ID_FLAC) return true;
   return a.extradata_size == b.extradata_size &&
          (a.extradata_size == 0 ||
@@ -138,7 +138,7 @@ SideStreams side_streams_of(AVFormatContext& input, int video) {
 
 namespace {
 
-/// Begins the key of a tag of the video track, where the stream has those of the film, too.
+/// Prefix of the key of a tag of the video track, in a stream that also has those of the film.
 constexpr std::string_view kOfTrack = "track_";
 
 bool is_utf8(std::string_view text) {
@@ -245,7 +245,7 @@ struct SideStreamCopy::Target {
   AVStream* to = nullptr;
   CodecPtr decoder;  ///< of subtitles that change their form
   CodecPtr encoder;
-  std::unique_ptr<SoundCoder> sound;  ///< that is coded anew
+  std::unique_ptr<SoundCoder> sound;  ///< that is encoded again
   std::int64_t last_dts = AV_NOPTS_VALUE;
   std::optional<std::int64_t> delay;  ///< added to times, which a reader takes off again; null: not yet looked for
   // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
@@ -255,7 +255,7 @@ struct SideStreamCopy::Target {
   std::int64_t covered_begin_us = INT64_MIN;
   std::int64_t covered_end_us = INT64_MIN;
 
-  /// Parts of one film both have what lies across the cut between them.
+  /// Packets across the cut between two parts of a film are in both.
   bool is_covered(std::int64_t us, std::int64_t duration_us) const {
     if (from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && duration_us > 0)
       return add_times(us, duration_us / 2) < covered_end_us;
@@ -298,7 +298,7 @@ void SideStreamCopy::open(const std::string& path) {
   code = avformat_find_stream_info(input_.get(), nullptr);
   io_->rethrow();
   if (code < 0) av_fail(code, source_->name() + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream);
-  log_.take();  // of our own video it knows nothing, and says so
+  log_.take();  // it does not know our video, and prints a message about it
   video_ = main_video(*input_, options_.stream, source_->name());
   packet_ = make_packet();
 }
@@ -361,7 +361,7 @@ bool SideStreamCopy::is_wanted(const AVFormatContext& input, unsigned index, con
          (stream.codecpar->codec_type != AVMEDIA_TYPE_AUDIO || options_.sound);
 }
 
-// Which track of the first part those of a later one go on: the n-th of a kind that of the same number; -1: none.
+// Maps the tracks of a later part to those of the first part: the n-th of a kind to the n-th; -1: none.
 std::map<int, int> SideStreamCopy::follow(AVFormatContext& input, int video) const {
   const std::vector<bool> taken = mapped(input, video);
   std::map<int, int> all;
@@ -518,7 +518,7 @@ void SideStreamCopy::add_chapters_of(const SideStreamPart& part, const AVFormatC
     if (from.start == AV_NOPTS_VALUE || from.time_base.num <= 0 || from.time_base.den <= 0) continue;
     const std::int64_t begin = av_rescale_q(from.start, from.time_base, kMicroseconds) + part.shift_us;
     const std::int64_t end = av_rescale_q(from.end, from.time_base, kMicroseconds) + part.shift_us;
-    // Parts of one film both have those across the cut, or all of them.
+    // Tracks across the cut between two parts of a film are in both, or all are.
     const auto is_same = [&](const AVChapter* c) {
       return c->start == begin && tag_of(c->metadata, "title") == tag_of(from.metadata, "title");
     };
@@ -545,7 +545,7 @@ void SideStreamCopy::add_chapters() {
     AVChapter* to = new_chapter(*output_);
     to->id = from.id;
     to->time_base = from.time_base;
-    to->start = from.start;  // muxers that shift tracks leave chapters where they are
+    to->start = from.start;  // muxers that shift tracks do not shift chapters
     to->end = from.end;
     av_dict_copy(&to->metadata, from.metadata, 0);
   }

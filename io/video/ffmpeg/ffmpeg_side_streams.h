@@ -1,8 +1,8 @@
-// Takes over what a film has beside its pictures: other tracks without coding them again, chapters, attachments, tags.
-// Internal to io.
+// Copies the side streams of a film: other tracks without coding them again, chapters, attachments, tags. Internal to
+// io.
 //
-// Text subtitles change their form where the two containers have different ones (SubRip in Matroska, mov_text in MP4).
-// What the output cannot hold is left out and named in remarks().
+// Text subtitles are converted if the two containers use different forms (SubRip in Matroska, mov_text in MP4).
+// remarks() names what the output cannot hold; it is left out.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace trivelet::io {
 
-/// The stream that is the video of the file: by a specifier of FFmpeg's ("v:1", "3"), which must name one, or without
-/// it one of ours, else the best; -1 if there is none. `name`: of the file, for messages.
+/// The stream that is the video of the file: by a specifier of FFmpeg ("v:1", "3"), which must match one, otherwise one
+/// of ours, otherwise the best; -1 if there is none. `name`: of the file, for messages.
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
-/// What else is in it.
+/// Its side streams.
 SideStreams side_streams_of(AVFormatContext& input, int video);
 
-/// Chapters and tags of a file into the metadata of a stream; what that cannot hold is left out. And back, where the
-/// output has none from elsewhere; before its header is written.
+/// Copies chapters and tags of a file into the metadata of a stream, as far as that can hold them. The second function
+/// does the reverse, if the output has none from elsewhere; it must be called before the output's header is written.
 void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata);
 void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata);
 
@@ -39,7 +39,7 @@ class SideStreamCopy {
   void add_to(AVFormatContext& output);
   /// The video shows its first frame then; nothing was written yet.
   void begin(std::int64_t us);
-  /// Writes what comes before `us` in the time of the video. Throws what reading throws, and av_fail's errors.
+  /// Writes the packets before `us` in the time of the video. Throws the errors of reading, and those of av_fail().
   void write_until(std::int64_t us);
   /// The last frame ends then: writes the rest.
   void finish(std::int64_t us);
@@ -75,14 +75,13 @@ class SideStreamCopy {
   std::unique_ptr<SourceIo> io_;
   InputPtr input_;
   AVFormatContext* output_ = nullptr;
-  std::map<int, std::unique_ptr<Target>>
-      targets_;  ///< by the index of the stream of the first part that they come from
+  std::map<int, std::unique_ptr<Target>> targets_;         ///< by the index of their stream in the first part
   std::vector<std::pair<AVMediaType, int>> first_tracks_;  ///< what is wanted of it
   std::map<int, int> followed_;                            ///< in later parts: an index, and that of the first part
   PacketPtr packet_;
   bool pending_ = false;  ///< packet_ is read and not yet written
   bool ended_ = false;
-  std::int64_t offset_us_ = 0;  ///< added to the times of what is read
+  std::int64_t offset_us_ = 0;  ///< added to the times that are read
   std::int64_t begin_us_ = INT64_MIN;
   std::int64_t end_us_ = INT64_MAX;
   int video_ = -1;

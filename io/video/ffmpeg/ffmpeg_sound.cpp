@@ -91,7 +91,7 @@ constexpr std::uint64_t kOpusLayouts[] = {AV_CH_LAYOUT_MONO,    AV_CH_LAYOUT_STE
                                           AV_CH_LAYOUT_QUAD,    AV_CH_LAYOUT_5POINT0_BACK, AV_CH_LAYOUT_5POINT1_BACK,
                                           AV_CH_LAYOUT_6POINT1, AV_CH_LAYOUT_7POINT1};
 
-/// Opus knows few rates, and 48000 is what it uses inside.
+/// Opus supports few rates, and uses 48000 inside.
 int rate_for(const AVCodec& codec, int rate) {
   if (codec.supported_samplerates == nullptr) return rate;
   for (const int* r = codec.supported_samplerates; *r != 0; ++r)
@@ -99,7 +99,7 @@ int rate_for(const AVCodec& codec, int rate) {
   return codec.supported_samplerates[0];
 }
 
-/// The format of `codec` that keeps the most of `from`: one with as many bits, else the widest.
+/// The format of `codec` that keeps the most of `from`: one with as many bits, otherwise the widest.
 AVSampleFormat format_for(const AVCodec& codec, AVSampleFormat from, int raw_bits) {
   const int bits = raw_bits > 0                                              ? raw_bits
                    : from == AV_SAMPLE_FMT_FLT || from == AV_SAMPLE_FMT_FLTP ? 24
