@@ -8,7 +8,7 @@
 
 namespace trivelet::gpu {
 
-/// Median of the milliseconds that body(i) takes on the stream, of `runs` after `warm` that do not count.
+/// Median of the milliseconds that body(i) takes on the stream in `runs` runs, after `warm` uncounted ones.
 template <class Body>
 double median_milliseconds(const Stream& stream, int warm, int runs, const Body& body) {
   std::vector<float> times;

@@ -1,8 +1,8 @@
-// Owners of what the CUDA runtime hands out, and the check that turns its error codes into exceptions.
+// Owners of CUDA resources, and the check that turns error codes into exceptions.
 //
-// Everything is move-only and gives back in its destructor. The runtime is linked statically: a program that contains
-// this starts on machines without a driver, and device_count() says 0 there. With TRIVELET_CUDA_EMULATION the kernels
-// run on the CPU (gpu/emulation/cuda_emu.h).
+// All owners are move-only and release in their destructor. The runtime is linked statically, so a program that
+// contains this starts on machines without a driver, and device_count() returns 0 there. With TRIVELET_CUDA_EMULATION
+// the kernels run on the CPU (gpu/emulation/cuda_emu.h).
 #pragma once
 
 #if defined(TRIVELET_CUDA_EMULATION)
@@ -26,14 +26,14 @@ namespace trivelet::gpu {
 inline void check(cudaError_t result, const char* call, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
   if (result == cudaSuccess) return;
-  (void)cudaGetLastError();  // it is told here: the next launch, of whoever goes on, is not to find it again
+  (void)cudaGetLastError();  // clears the error, so that a later launch does not report it
   const bool memory = result == cudaErrorMemoryAllocation;
   fail(memory ? ErrorKind::kUnsupported : ErrorKind::kInternal, std::string(call) + ": " + cudaGetErrorString(result) +
                                                                     " (" + cudaGetErrorName(result) + ", " + file +
                                                                     ":" + std::to_string(line) + ")");
 }
 
-/// For what cannot be helped, as in destructors: neither is the next launch to find the error.
+/// For errors that cannot be handled, as in destructors: clears them, too.
 inline void forget(cudaError_t result) noexcept {
   if (result != cudaSuccess) (void)cudaGetLastError();
 }
@@ -46,7 +46,7 @@ inline int device_count() {
   return result == cudaSuccess ? n : 0;
 }
 
-/// A stream or an event: `Handle` is made by create and given back by destroy.
+/// A stream or an event: created by `create`, destroyed by `destroy`.
 template <class Handle, cudaError_t (*destroy)(Handle)>
 class Owner {
  public:
@@ -80,7 +80,7 @@ class Stream : public Owner<cudaStream_t, cudaStreamDestroy> {
 
 class Event : public Owner<cudaEvent_t, cudaEventDestroy> {
  public:
-  /// `sleeping`: who waits for it does so without using a core, and wakes a little later.
+  /// `sleeping`: a thread that waits for it uses no core, and wakes a little later.
   explicit Event(bool timing = false, bool sleeping = false) {
     const unsigned flags = (timing ? 0u : static_cast<unsigned>(cudaEventDisableTiming)) |
                            (sleeping ? static_cast<unsigned>(cudaEventBlockingSync) : 0u);
@@ -95,7 +95,7 @@ class Event : public Owner<cudaEvent_t, cudaEventDestroy> {
     forget(result);
     return result == cudaSuccess;
   }
-  /// Work given to `stream` from now on waits for what was recorded.
+  /// Later work on `stream` waits for the recorded event.
   void hold(const Stream& stream) const { check(cudaStreamWaitEvent(stream.get(), handle_, 0), "cudaStreamWaitEvent"); }
   /// Milliseconds from `start` to this; both made with timing and reached.
   float since(const Event& start) const {
@@ -142,8 +142,8 @@ cudaError_t allocate_on_device(void** p, std::size_t bytes);
 void release_on_device(void* p);
 cudaError_t allocate_page_locked(void** p, std::size_t bytes);
 void release_page_locked(void* p);
-/// What this thread releases while there is one is used by nothing any more: memory of the device is kept for what is
-/// allocated next on it, page-locked memory for what is locked next, and nothing waits.
+/// While one exists, this thread asserts that nothing uses the memory that it releases. Device memory is then kept for
+/// the next allocation on the device, page-locked memory for the next one, and nothing waits.
 class IdleMemory {
  public:
   IdleMemory();
@@ -151,7 +151,7 @@ class IdleMemory {
   IdleMemory(const IdleMemory&) = delete;
   IdleMemory& operator=(const IdleMemory&) = delete;
 };
-/// Gives back what is kept of the current device and of page-locked memory; false: nothing was.
+/// Frees the kept memory of the current device and the kept page-locked memory; false if there was none.
 bool free_idle_memory() noexcept;
 
 struct DeviceSpace {
@@ -166,13 +166,13 @@ struct PinnedSpace {
 };
 template <class T>
 using DeviceBuffer = Buffer<T, DeviceSpace>;
-/// Page-locked host memory: copies from and to it overlap with everything else. Large pieces lie in huge pages where
-/// the system has them, which are locked ten times as fast.
+/// Page-locked host memory: copies from and to it overlap with other work. Large pieces are in huge pages if the system
+/// has them; these are locked ten times as fast.
 template <class T>
 using PinnedBuffer = Buffer<T, PinnedSpace>;
 
-/// Device memory that a pipeline may take in all, where its user sets no limit: what is free but for a quarter, for
-/// whatever else runs there and for what grows.
+/// Most device memory for a pipeline without a limit of its user: three quarters of the free memory. The rest is for
+/// other programs and for growth.
 inline std::size_t usable_memory() {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -210,7 +210,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
   // clang-format on
   check(cudaGetLastError(), name);
 }
-/// The shared memory whose size the launch gives.
+/// The shared memory whose size is set at launch.
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char trivelet_dynamic_shared[];

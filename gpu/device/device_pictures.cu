@@ -1,6 +1,5 @@
-// Pictures off a video engine: its surfaces are few and interleave chroma; planes of a Gop are what goes on. A kernel
-// copies one into the other, for as long as a picture is kept both are memory of the device, and read() is a copy
-// without gaps.
+// Pictures from a video engine. Its surfaces are few and have interleaved chroma, while a Gop has planes. A kernel
+// copies a surface into planes in device memory, where the picture is kept, and read() is a copy without gaps.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ namespace trivelet::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-// Of what is free, one part in so many is for pictures: an encoder beside it takes three quarters.
+// The divisor of the free memory for pictures: an encoder beside it takes three quarters.
 constexpr std::size_t kShare = 6;
 constexpr std::size_t kAtOnce = 64;  // pictures
 
@@ -44,7 +43,7 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 
 #if defined(TRIVELET_CUDA_EMULATION)
 void wait_for_default_stream(void*) {}
 #else
-// Of the driver, whose contexts the runtime has no names for.
+// From the driver API, because the runtime has no names for its contexts.
 class Driver {
  public:
   Driver() {
@@ -180,7 +179,7 @@ class Pictures final : public DevicePictures {
     return kept;
   }
 
-  // The device may be busy whenever it is asked for memory: seldom, but not for more than there is.
+  // The device may be busy at any time, so memory is requested seldom, but never more than there is.
   void make_room() {
     const std::size_t count = std::clamp<std::size_t>((most_ - std::min(most_, used_)) / picture_bytes_, 1, kAtOnce);
     blocks_.emplace_back(checked_mul(count, picture_bytes_));

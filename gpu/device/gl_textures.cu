@@ -7,7 +7,7 @@
 #include "trivelet/types.h"
 
 #if !defined(TRIVELET_CUDA_EMULATION)
-// As cuda_gl_interop.h has it, which wants the headers of OpenGL for two integers.
+// As in cuda_gl_interop.h, which needs the headers of OpenGL for two integers.
 extern "C" cudaError_t CUDARTAPI cudaGraphicsGLRegisterImage(cudaGraphicsResource_t* resource, unsigned image,
                                                              unsigned target, unsigned flags);
 #endif

@@ -1,5 +1,5 @@
-// Locking pages one by one is what cudaHostAlloc spends its time with: 100 MB in 45 ms on the host of an H200. As huge
-// pages, first touched by several threads and then registered, the same takes 7.
+// cudaHostAlloc spends its time on locking single pages: 45 ms for 100 MB on the host of an H200. Huge pages, first
+// touched by several threads and then registered, take 7.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ Registered& registered() {
   return r;
 }
 
-// The system gives a page when it is first written to, and that is most of the time it takes.
+// The system provides a page at the first write to it, which takes most of the time.
 void touch(std::byte* memory, std::size_t bytes) {
   const auto some = [=](std::size_t first) {
     for (std::size_t i = first; i < bytes && i < first + kOfThread; i += 4096)
@@ -43,7 +43,7 @@ void touch(std::byte* memory, std::size_t bytes) {
     threads.reserve(bytes / kOfThread);
     for (; first + kOfThread < bytes; first += kOfThread) threads.emplace_back(some, first);
   } catch (
-      const std::exception&) {  // no more threads, or no memory for them: what is left is touched when it is locked
+      const std::exception&) {  // no more threads, or no memory for them: locking touches the rest
   }
   some(first);
   for (std::thread& t : threads) t.join();
@@ -61,7 +61,7 @@ bool allocate_huge(void** p, std::size_t bytes) {
         registered().pieces.insert(memory);
         *p = memory;
         return true;
-      } catch (const std::bad_alloc&) {  // it could not be told from others when it is released
+      } catch (const std::bad_alloc&) {  // it could not be recognised when it is released
         forget(cudaHostUnregister(memory));
       }
     }

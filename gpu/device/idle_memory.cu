@@ -1,6 +1,6 @@
-// Memory of devices, and page-locked memory. cudaFree and cudaFreeHost wait for all that the device does; what is
-// released as idle is kept for the next piece that is not much smaller, so that GOPs of other lengths cost the GOPs in
-// flight nothing.
+// Device memory and page-locked memory. cudaFree and cudaFreeHost wait for all work of the device. So memory that is
+// released as idle is kept for the next piece of similar size, and GOPs of other lengths do not stall the GOPs in
+// flight.
 #include <map>
 #include <mutex>
 #include <new>
@@ -11,7 +11,7 @@ namespace trivelet::gpu {
 
 namespace {
 
-// A piece serves for one so many times smaller; what is smaller still is small beside all others of its owner.
+// A kept piece serves for one that is at most this many times smaller.
 constexpr std::size_t kWaste = 4;
 constexpr int kHost = -1;  // in the place of a device's number
 
@@ -55,7 +55,7 @@ class Pieces {
       if (scopes_of_idle > 0) try {
           idle_[place].emplace(piece->second, p);
           return;
-        } catch (const std::bad_alloc&) {  // then it is given back
+        } catch (const std::bad_alloc&) {  // then it is freed
         }
       bytes_.erase(piece);
     }

@@ -1,4 +1,4 @@
-// Samples of GOPs on their way from memory of the host to the device.
+// Uploads the samples of GOPs from host memory to the device.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace trivelet::gpu {
 /// Copies the samples of a GOP to the device, of each component without gaps from its place of `sample_origin` on.
 void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::byte* samples, const Stream& stream);
 
-/// Whether the device can read all samples of the GOP where they are.
+/// True if the device can read all samples of the GOP in place.
 bool is_page_locked(const Gop& gop);
 
 }  // namespace trivelet::gpu

@@ -1,13 +1,12 @@
-// CUDA on the CPU, as far as Trivelet's kernels use it: one fibre per thread, one block after the other.
+// CUDA on the CPU, as far as Trivelet's kernels use it: one fibre for each thread, one block after the other.
 //
-// Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION (gpu/device/device.h then includes this file instead of
-// CUDA's):
-// barriers, warp shuffles and votes, shared memory and copies to it, atomics and vector types behave as on a device, so
-// that the logic of kernels is tested, under ASan and UBSan too, where there is no GPU. Memory of the "device" is the
-// heap; streams execute at once. What is wrong on a device stops the program here: a collective whose lanes disagree
-// about the mask or have left, and barriers that not all threads reach. Blocks run their threads forwards and backwards
-// in turn, which shows most missing barriers. Calls of the runtime and launches fail where a test asks for it
-// (emu::failing), and what the runtime handed out is counted. Not emulated: weak memory order, the speed.
+// Compile a .cu file as C++ with -DTRIVELET_CUDA_EMULATION; gpu/device/device.h then includes this file instead of
+// CUDA's. Barriers, warp shuffles and votes, shared memory and copies to it, atomics and vector types behave as on a
+// device, so that the logic of kernels is tested without a GPU, under ASan and UBSan too. Memory of the "device" is the
+// heap; streams execute at once. Errors of a device stop the program here: a collective whose lanes disagree about the
+// mask or have left, and barriers that not all threads reach. Blocks run their threads forward and backward in turn,
+// which reveals most missing barriers. A test can make calls of the runtime and launches fail (emu::failing), and
+// unreleased resources are counted. Not emulated: weak memory order, the speed.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +67,8 @@ namespace trivelet::emu {
   std::abort();
 }
 
-/// On its way to shared memory: there when its thread has waited for it, so that who reads before finds what was there.
+/// An asynchronous copy to shared memory: done when its thread has waited for it, so that an earlier read gives the old
+/// contents.
 struct PendingCopy {
   void* to;
   std::size_t bytes;
@@ -88,11 +88,11 @@ class Block {
   void* dynamic_shared() const;
 
   void barrier();
-  /// Of one of the barriers with a number, for so many threads.
+  /// A numbered barrier for a number of threads.
   void arrive(unsigned number, unsigned threads);
   void arrive_and_wait(unsigned number, unsigned threads);
 
-  /// Gives every lane of the mask the values of all; returns them by lane.
+  /// Exchanges the values of all lanes of the mask; returns them by lane.
   const std::uint64_t* exchange(unsigned mask, std::uint64_t value);
   /// The lanes of the mask whose predicate holds.
   unsigned ballot(unsigned mask, bool predicate);
@@ -111,7 +111,7 @@ class Block {
 
 inline Block block;
 
-// Values of lanes, by their bits: nothing on the stack whose address ASan would have to guard.
+// Values of lanes as bits: nothing on the stack whose address ASan would have to guard.
 template <class T>
 std::uint64_t bits_of(T value) {
   if constexpr (sizeof(T) == 8) {
@@ -154,7 +154,7 @@ inline void __pipeline_wait_prior(std::size_t under_way) {
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
-/// Blocks run one after the other: what a thread waits for here never comes.
+/// Blocks run one after the other: a thread that waits for another block waits for ever.
 inline void __nanosleep(unsigned) { trivelet::emu::wrong("a thread waits for a block that comes later"); }
 
 template <class T>
@@ -277,7 +277,7 @@ enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemory
 struct cudaPointerAttributes {
   cudaMemoryType type;
 };
-/// Memory of its own for each, so that AddressSanitizer sees who uses one that was given back.
+/// Each has a separate allocation, so that AddressSanitizer detects use after free.
 struct TriveletEmuStream {
   std::atomic<unsigned> calls{0};
   int device = 0;  ///< whose it is
@@ -297,7 +297,7 @@ struct cudaDeviceProp {
 
 namespace trivelet::emu {
 
-/// What tests have fail: one call of the runtime that may, or launch of a kernel, counted over all threads.
+/// A failure that a test requests: one call of the runtime, or one launch of a kernel, counted over all threads.
 struct Failing {
   std::atomic<long> countdown{0};  ///< 1: the next call; below: none
   std::atomic<cudaError_t> error{cudaErrorMemoryAllocation};
@@ -305,16 +305,16 @@ struct Failing {
   std::atomic<const char*> call{nullptr};  ///< which one it was
 };
 inline Failing failing;
-inline std::atomic<long> handed_out{0};  ///< pieces of memory, streams, events and textures that were not given back
+inline std::atomic<long> handed_out{0};  ///< pieces of memory, streams, events and textures that were not released
 inline thread_local cudaError_t last_error = cudaSuccess;
 
-/// Devices there are: TRIVELET_EMULATED_GPUS, else one.
+/// The number of devices: TRIVELET_EMULATED_GPUS, otherwise one.
 inline int device_count() {
   const char* text = std::getenv("TRIVELET_EMULATED_GPUS");
   return text != nullptr ? std::atoi(text) : 1;
 }
-inline thread_local int device = 0;  ///< whose calls those of the thread are
-/// TRIVELET_EMULATED_FAILURE=DEVICE:CALLS: after so many that device fails, and no other. For whole programs.
+inline thread_local int device = 0;  ///< the current device of the thread
+/// TRIVELET_EMULATED_FAILURE=DEVICE:CALLS: after this many calls that device fails, and no other. For whole programs.
 inline bool device_fails() {
   static std::atomic<long> calls{0};
   static const char* const text = std::getenv("TRIVELET_EMULATED_FAILURE");
@@ -323,7 +323,7 @@ inline bool device_fails() {
   return behind != nullptr && ++calls > std::atol(behind + 1);
 }
 
-/// Every call of the runtime begins with it.
+/// Every call of the runtime starts with it.
 inline cudaError_t result_of(const char* call) {
   if (device_fails()) return last_error = cudaErrorLaunchFailure;
   const bool over = failing.call.load() != nullptr;
@@ -351,7 +351,7 @@ inline const char* cudaGetErrorString(cudaError_t e) {
     default: return "error";
   }
 }
-/// What the last call that failed in this thread said; forgotten, but where the device itself has failed.
+/// The error of the last failed call in this thread, which is cleared unless the device itself has failed.
 inline cudaError_t cudaGetLastError() {
   const cudaError_t last = trivelet::emu::last_error;
   if (!trivelet::emu::failing.lost) trivelet::emu::last_error = cudaSuccess;
@@ -379,7 +379,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = {};
   return cudaSuccess;
 }
-inline int emulated_shared_memory = 64 << 10;  ///< what a block may have; tests take it away
+inline int emulated_shared_memory = 64 << 10;  ///< the limit of a block; tests reduce it
 inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr attribute, int) {
   TRIVELET_EMU_MAY_FAIL();
   switch (attribute) {
@@ -406,7 +406,7 @@ inline cudaError_t allocate(void** p, std::size_t bytes) {
   ++handed_out;
   return cudaSuccess;
 }
-/// Pieces of memory given back: on a device each waits for all that it does.
+/// Pieces of memory freed: on a device each waits for all its work.
 inline std::atomic<int> given_back = 0;
 inline cudaError_t give_back(void* p) {
   if (p) --handed_out, ++given_back;
@@ -425,12 +425,12 @@ cudaError_t destroy(T* handle) {
   delete handle;
   return cudaSuccess;
 }
-/// As the default stream, null is nobody.
+/// Null is the default stream, which has no device.
 template <class... T>
 void use(T*... handles) {
   ((handles ? void(++handles->calls) : void()), ...);
 }
-/// Work for a stream whose device is not the thread's stops the program: on real devices it fails.
+/// Work for a stream of another device than the thread's stops the program: on real devices it fails.
 inline void work_on(TriveletEmuStream* stream) {
   if (stream && stream->device != device) wrong("a stream of another device is used");
   use(stream);

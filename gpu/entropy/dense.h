@@ -12,7 +12,7 @@ namespace trivelet::gpu {
 struct DenseEncodeArgs;
 struct DenseDecodeArgs;
 
-/// What an encoder is told about a GOP beside its coefficients; all on the device.
+/// The input of an encoder beside the coefficients of a GOP; all on the device.
 struct DenseMeasure {
   const float* inverse_steps;    ///< per subband of all components; none: coefficients are integers
   const double* weights;         ///< per subband
@@ -39,9 +39,9 @@ class DenseGopEncoder {
   /// Views of a downloaded meta().
   struct Meta {
     std::uint64_t total;         ///< bytes of output; more than the capacity: it was too small
-    std::uint64_t pool;          ///< of memory while coding, likewise
+    std::uint64_t pool;          ///< of memory while coding, too
     const std::uint32_t* tops;   ///< [segment]
-    const std::uint32_t* sizes;  ///< [segment], bytes; each begins at a multiple of 4, one behind the other
+    const std::uint32_t* sizes;  ///< [segment], bytes; each begins at a multiple of 4, without gaps
     const std::uint32_t* bytes;  ///< [segment * passes + pass]
     const double* gains;         ///< [segment * passes + pass]
     const double* energy;        ///< [segment]
@@ -70,7 +70,7 @@ class DenseGopEncoder {
   DeviceBuffer<std::uint32_t> pages_, output_;
 };
 
-/// What a decoder is told of a segment: where its parts, put together, lie in the input.
+/// The description of a segment for a decoder: where its joined parts are in the input.
 struct DenseSegmentInput {
   std::uint64_t offset = 0;  ///< of the codeword, a multiple of 4
   std::uint32_t size = 0;
@@ -78,7 +78,7 @@ struct DenseSegmentInput {
   std::uint8_t cut = 0;  ///< >= 2 * top: not decoded
   std::uint16_t parts = 0;
 };
-/// A part as it was uploaded and where it belongs.
+/// An uploaded part and its destination.
 struct DensePartInput {
   std::uint64_t from = 0, to = 0;
   std::uint32_t size = 0, unused = 0;
@@ -92,7 +92,7 @@ class DenseGopDecoder {
   DenseSegmentInput* segments() const { return segments_.data(); }  ///< [segment]
   int planes() const { return planes_; }
 
-  /// `parts` (device): what makes the codewords of `codeword_bytes` bytes in all.
+  /// `parts` (device): the parts of the codewords, which have `codeword_bytes` bytes in all.
   void decode(const std::uint8_t* bytes, const DensePartInput* parts, std::uint32_t part_count,
               std::size_t codeword_bytes, const Stream& stream);
   /// As ZerotreeDecoder::restore.

@@ -1,6 +1,6 @@
 // The fast zerotree coder of codec/entropy/fast/zerotree.h on the device: all code blocks of all components of a GOP at
-// once, the same bytes. A TreePlan holds the geometry; coefficients are quantised integers where DeviceTransform leaves
-// them.
+// once, the same bytes. A TreePlan has the geometry; coefficients are quantised integers in the layout of
+// DeviceTransform.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class ZerotreeEncoder {
   /// The last step again, after the output was too small: makes room for `bytes`. Waits for the stream.
   void grow(std::size_t bytes, const Stream& stream);
 
-  /// What comes first: [0] bytes of output (0..capacity or more), then the top of every segment, then the bits of
-  /// every part, [segment * layers + layer]; each begins at a byte. The parts stand in output() in the order of
+  /// The first output: [0] bytes of output (0..capacity or more), then the top of every segment, then the bits of every
+  /// part, [segment * layers + layer]; each begins at a byte. The parts are in output() in the order of
   /// TreePlan::part_order().
   const std::uint32_t* meta() const { return meta_.data(); }
   std::size_t meta_size() const { return 2 + plan_->segments() + plan_->parts(); }
@@ -56,7 +56,7 @@ class ZerotreeEncoder {
   DeviceBuffer<std::uint64_t> part_offset_;
 };
 
-/// What a decoder is told of a segment.
+/// The description of a segment for a decoder.
 struct SegmentInput {
   std::uint8_t top = 0;
   std::uint8_t low = 0;  ///< lowest plane to decode; >= top: none
@@ -68,8 +68,8 @@ struct PartInput {
   std::uint32_t size = 0;
   std::uint32_t low = 0;
 };
-/// What is wrong with a code block: `used` bytes were needed at `plane` of `segment`, the part has another size; or it
-/// has the same, and bits behind its end.
+/// The error of a code block: `used` bytes were needed at `plane` of `segment`, but the part has another size; or it
+/// has that size, and bits after its end.
 struct BlockError {
   std::uint32_t segment_and_one = 0;  ///< 0: nothing
   std::uint32_t plane = 0;
@@ -90,10 +90,9 @@ class ZerotreeDecoder {
   int planes() const { return planes_; }
 
   void decode(const std::uint8_t* bytes, std::size_t size, const Stream& stream);
-  /// Writes the significant coefficients of intact blocks into an array that is zero. V is std::int16_t or
-  /// std::int32_t: sign * (magnitude + integer offset), or float: sign * ((magnitude + offset) * step). `steps` (per
-  /// subband, in the order of the plan's bands) are for float only. `centroid` / 256 is the place of the reconstruction
-  /// point.
+  /// Writes the significant coefficients of intact blocks into an array of zeros. V is std::int16_t or std::int32_t:
+  /// sign * (magnitude + integer offset), or float: sign * ((magnitude + offset) * step). `steps` (per subband, in the
+  /// order of the plan's bands) are for float only. `centroid` / 256 is the position of the reconstruction point.
   template <class V>
   void restore(V* coefficients, const float* steps, int centroid, const Stream& stream);
   std::size_t device_bytes() const;
@@ -107,7 +106,7 @@ class ZerotreeDecoder {
   std::uint32_t shared_bytes_ = 0;
   DeviceBuffer<std::uint64_t> planes_memory_, sign_, sig_;
   DeviceBuffer<std::uint32_t> history_;
-  DeviceBuffer<std::uint16_t> act_, seen_, open_, raw_, single_;  // where shared memory is too small
+  DeviceBuffer<std::uint16_t> act_, seen_, open_, raw_, single_;  // if shared memory is too small
   DeviceBuffer<std::uint8_t> root_planes_, asked_from_;
   DeviceBuffer<std::uint8_t> first_;  // [tile]: plane at which it came alive, 255: never
   DeviceBuffer<SegmentInput> segments_;

@@ -26,12 +26,12 @@ unsigned motion_blocks(std::size_t count, unsigned per_block) {
 
 }  // namespace
 
-/// A component of a GOP, as kernels know it.
+/// A component of a GOP, as kernels see it.
 struct DeviceMotionComponent {
   std::int32_t* values = nullptr;
   unsigned long long* sums = nullptr;
   std::int32_t* keys = nullptr;          // that this GOP leaves, of level 0
-  const std::int32_t* before = nullptr;  // likewise, of the one before
+  const std::int32_t* before = nullptr;  // the same of the GOP before
   std::ptrdiff_t key_stride = 0;
   std::ptrdiff_t frame = 0;  // samples of a frame
   const DeviceMotionCell* cells = nullptr;
@@ -76,10 +76,11 @@ __device__ __forceinline__ bool alike(const DeviceMotionCell& a, const DeviceMot
 __device__ __forceinline__ int log2_of_cell(int size) { return size == 8 ? 3 : size == 4 ? 2 : size == 2 ? 1 : 0; }
 __device__ __forceinline__ int clamped(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
-/// A sum of taps as what it is a 64th of.
+/// Normalises a sum of taps, which have a sum of 64.
 __device__ __forceinline__ std::int32_t of_taps(std::uint32_t sum) { return static_cast<std::int32_t>(sum + 32) >> 6; }
 
-/// Sample (y, x) of a picture between its columns, `phase` eighths behind x; samples stand in for those outside.
+/// Sample (y, x) of a picture between its columns, `phase` eighths to the right of x; edge samples stand in for those
+/// outside.
 __device__ __forceinline__ std::int32_t between_columns(const DeviceMotionComponent& c, const std::int32_t* picture,
                                                         int y, int x, int phase, const int* taps, int up) {
   const std::int32_t* line = picture + clamped(y, c.height) * static_cast<std::ptrdiff_t>(c.width);
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kMotionThreads)
             tile_x = static_cast<int>(number % static_cast<unsigned>(tile_columns));
   const int t = static_cast<int>(blockIdx.y * 2 + 1) << level;
   const MotionReferences references = motion_references(t, level, c.places);
-  // The tile, and what of it lies inside the picture.
+  // The tile, and its part inside the picture.
   const int top = tile_y * c.cell_y - c.cell_y / 2, left = tile_x * c.cell_x - c.cell_x / 2;
   const int y0 = top > 0 ? top : 0, x0 = left > 0 ? left : 0;
   const int y1 = top + c.cell_y < c.height ? top + c.cell_y : c.height;
@@ -217,9 +218,9 @@ __global__ void __launch_bounds__(kMotionThreads)
   }
 }
 
-/// Adds what the cells of the high frames of a level give back, each place in one number: the weights below, the sum
-/// above, where it wraps around. At most 2^18 cells reach a place, each with weights of 128, so no sum of weights
-/// leaves its 32 bits.
+/// Adds the update contributions of the cells of the high frames of a level. Each place is one number: the weights in
+/// the low bits, the sum above, which wraps around. At most 2^18 cells reach a place, each with weights of 128, so no
+/// sum of weights leaves its 32 bits.
 template <unsigned kLanes>
 __global__ void __launch_bounds__(kMotionThreads)
     scatter_kernel(DeviceMotionComponent c, int level, int cell_columns, int cell_rows) {
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(kMotionThreads)
   const int first = first_place(c.places.key);
   for (int r = 0; r < 2; ++r) {
     const int low = r == 0 ? references.past : references.other;
-    // Nothing is given back to what is not of this GOP, or not beside the frame.
+    // Frames outside this GOP, and frames that are not adjacent, get no update.
     if (!uses(cell, r) || low < first || (r == 1 && references.older)) continue;
     unsigned long long* sums = c.sums + ((low >> (level + 1)) - first) * c.frame;
     const int ey = eighths(cell.y[r], c.scale.shift_y), ex = eighths(cell.x[r], c.scale.shift_x);
@@ -263,7 +264,7 @@ __global__ void __launch_bounds__(kMotionThreads)
   }
 }
 
-/// Low frames of a level; blockIdx.y is their number among those of this GOP.
+/// Low frames of a level; blockIdx.y counts those of this GOP.
 __global__ void update_kernel(DeviceMotionComponent c, int level, bool inverse) {
   const std::ptrdiff_t i = static_cast<std::ptrdiff_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= c.frame) return;
@@ -276,7 +277,7 @@ __global__ void update_kernel(DeviceMotionComponent c, int level, bool inverse) 
 }
 
 __global__ void to_integers_kernel(std::int32_t* values, std::size_t count, float gain) {
-  constexpr float kLargest = 4194303.0f;  // 2^22 - 1 sixteenths of a grey level: what clamp_round() takes
+  constexpr float kLargest = 4194303.0f;  // 2^22 - 1 sixteenths of a grey level: the limit of clamp_round()
   const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
   if (i < count) values[i] = clamp_round(__int_as_float(values[i]) * gain, -kLargest, kLargest);
 }
@@ -326,7 +327,7 @@ void launch_each(const char* name, void (*kernel)(Parameters...), std::size_t co
            arguments...);
 }
 
-/// Calls f(lanes), a number the compiler knows, as a group for cells of so many samples should have.
+/// Calls f(lanes), with a number known at compile time: the size of the group for cells of this many samples.
 template <class F>
 void with_lanes(int samples, const F& f) {
   if (samples > 32) return f(std::integral_constant<unsigned, 32>());
@@ -469,7 +470,7 @@ void DeviceMotion::update(const DeviceMotionComponent& c, int level, bool invers
          dim3(kMotionThreads), 0, stream.get(), c, level, inverse);
 }
 
-// The key frame of the GOP before comes to place 0, and this GOP's own goes, perhaps, where that was, both as level
+// Moves the key frame of the GOP before to place 0, and this GOP's own key, if needed, to the old place, both as level
 // `level` predicts from them.
 void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream) {
   const auto samples = static_cast<std::size_t>(c.frame);
@@ -489,7 +490,7 @@ void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool fol
   if (c.places.ends_with_key()) move(c.keys + level * c.key_stride, c.values + c.frame_at(last));
 }
 
-// This GOP's own key frame as levels of the GOP behind predict from it that this one does not have.
+// This GOP's own key frame for levels of the next GOP that this one does not have.
 void DeviceMotion::keep_coarser_keys(const DeviceMotionComponent& c, const Stream& stream) {
   for (int level = c.places.levels; level < header_.temporal_levels && c.places.ends_with_key(); ++level)
     copy(c.keys + level * c.key_stride, c.values + c.frame_at(c.places.count - 1), static_cast<std::size_t>(c.frame),
@@ -604,7 +605,7 @@ void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion
       update(d, level, false, stream);
     }
     keep_coarser_keys(d, stream);
-    if (first > 0)  // what is not coded
+    if (first > 0)  // values that are not coded
       check(cudaMemsetAsync(d.values, 0, static_cast<std::size_t>(d.frame) * sizeof *d.values, stream.get()),
             "cudaMemsetAsync");
     if constexpr (std::is_same_v<T, float>)

@@ -1,8 +1,8 @@
-// Motion on the device: the integers of a GOP lifted along its motion and back (codec/motion/motion_lift.h), the same
+// Motion on the device: lifts the integers of a GOP along its motion and back (codec/motion/motion_lift.h), the same
 // bits.
 //
-// A pipeline has one of these for all its GOPs, which take turns: what they work in is large, and an open GOP needs the
-// key frame of the one before anyway.
+// A pipeline has one of these for all its GOPs, which take turns, because its buffers are large, and an open GOP needs
+// the key frame of the one before anyway.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ struct alignas(16) DeviceMotionCell {
 /// The motion of a GOP on its way to the device: each slot has one.
 class MotionUpload {
  public:
-  /// Makes room for a GOP, so that submit() takes no memory.
+  /// Allocates the memory for a GOP, so that submit() allocates nothing.
   void reserve(const GopMotion& motion);
   /// Copies the levels from `first_level` on; `motion` is not needed afterwards. `pool` null: alone.
   void submit(const GopMotion& motion, int first_level, ThreadPool* pool, const Stream& stream);
-  /// [place][cell]; nothing at places whose level was left out.
+  /// [place][cell]; empty at places whose level was left out.
   const DeviceMotionCell* cells() const { return cells_.data(); }
   std::size_t device_bytes() const { return cells_.size() * sizeof(DeviceMotionCell); }
 
@@ -40,15 +40,15 @@ class MotionUpload {
   DeviceBuffer<DeviceMotionCell> cells_;
 };
 
-/// What kernels are told of the motion of a GOP.
+/// The description of a GOP's motion for kernels.
 struct MotionOfGop {
   MotionPlaces places;
   const DeviceMotionCell* cells = nullptr;
   bool follows = false;  ///< an open GOP, and the key frame before it was lifted last
 };
 
-/// Samples minus offset, after the colour transform, with so many binary places. Each component has a pointer and a
-/// number of samples, which of those of a colour transform are equal.
+/// Samples minus offset, after the colour transform, with this many binary places. Each component has a pointer and a
+/// number of samples; those of a colour transform have equal numbers.
 void integers_from_samples(const StreamHeader& header, const std::vector<const std::byte*>& samples,
                            const std::vector<std::size_t>& counts, int fraction,
                            const std::vector<std::int32_t*>& integers, const Stream& stream);
@@ -57,14 +57,14 @@ struct DeviceMotionComponent;
 
 class DeviceMotion {
  public:
-  /// `header`: of the stream; for GOPs of all lengths it allows. `reduction`: what decoding leaves out.
-  /// `again`: a GOP may be lifted more than once, before next_gop().
+  /// `header`: of the stream; for GOPs of all lengths it allows. `reduction`: what decoding leaves out. `again`: a GOP
+  /// may be lifted more than once before next_gop().
   DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again);
   std::size_t device_bytes() const;
 
   /// The stream waits until the GOP before is done with all this.
   void begin(const Stream& stream);
-  /// Where values of a component stand: floats before to_samples(), place by place without gaps.
+  /// The values of a component: floats before to_samples(), place by place without gaps.
   template <class T>
   T* values(const GopShape& shape, int component) {
     return reinterpret_cast<T*>(values_.data() + value_origin(shape, component));
@@ -78,7 +78,7 @@ class DeviceMotion {
   template <class T>
   void from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples, const Stream& stream);
   void end(const Stream& stream);
-  /// What is lifted from now on follows what was lifted last.
+  /// The next GOP to be lifted follows the one lifted last.
   void next_gop() { keys_own_ = keys_own_ == 0 ? key_sets_ - 1 : 0; }
 
  private:
@@ -95,7 +95,7 @@ class DeviceMotion {
   DeviceBuffer<std::int32_t> values_;
   DeviceBuffer<unsigned long long> sums_;  // of an update of a component: see scatter_kernel
   int key_sets_;
-  int keys_own_ = 0;                 // of the sets that which the GOP lifted now fills; the other is of the one before
+  int keys_own_ = 0;                 // the set that the current GOP fills; the other one is of the GOP before
   DeviceBuffer<std::int32_t> keys_;  // [set][level][component]
   std::vector<std::size_t> key_origin_;  // per component; one more at the end
   Event done_;

@@ -39,8 +39,8 @@ MotionAhead::~MotionAhead() {
   found_.stop();
 }
 
-// Before the first of them runs: what takes memory of the device or locks pages later waits until those that run are
-// over.
+// Before the first search runs, because allocating device memory or locking pages would later wait for running
+// searches.
 void MotionAhead::reserve(std::uint64_t gops) {
   while (searches_.size() < most_ && searches_.size() < gops) add_search();
 }

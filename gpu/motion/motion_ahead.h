@@ -1,8 +1,8 @@
-// Searches for motion of several GOPs at once (BackendOptions::lookahead). A search is as long as its slowest region,
-// which takes a small part of the device; other GOPs fill it meanwhile.
+// Searches for motion of several GOPs at once (BackendOptions::lookahead). A search takes as long as its slowest
+// region, which uses a small part of the device; other GOPs use the rest meanwhile.
 //
-// Whether the GOP before left a key may turn out when a GOP was searched (GopChoices::search_key): it is searched as if
-// it had.
+// Whether the GOP before left a key may be known only after a GOP was searched (GopChoices::search_key). It is searched
+// as if there were a key.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace trivelet::gpu {
 
 class MotionAhead {
  public:
-  /// `memory`: that all searches, `wanted` at most, should find room in; see most().
+  /// `memory`: the limit for all searches, `wanted` at most; see most().
   MotionAhead(const StreamHeader& header, const BackendOptions& options, int device, std::size_t memory,
               int wanted = kMostSearches);
   ~MotionAhead();
@@ -28,14 +28,14 @@ class MotionAhead {
 
   /// Searches at once, so far as is known; 0: not even the fewest find room.
   int most() const { return static_cast<int>(most_); }
-  /// Memory of the device that they may take in all.
+  /// Most device memory for all searches.
   std::size_t device_bytes() const { return most_ == 0 ? 0 : most_ * bytes_of_one(); }
-  /// GOPs that were begun and not let go.
+  /// GOPs that were begun and not released.
   int in_flight() const { return static_cast<int>(in_flight_); }
-  /// Whether one more can begin; else one has to be let go first.
+  /// True if one more can begin; otherwise one has to be released first.
   bool has_room();
 
-  /// Takes the memory of all searches that so many GOPs can have at once.
+  /// Allocates the memory of all searches for this many GOPs.
   void reserve(std::uint64_t gops);
   /// Begins to search a GOP, which should be page-locked. GOPs come in their order. They are read until wait_uploaded()
   /// returns.
@@ -52,11 +52,11 @@ class MotionAhead {
   };
   /// Waits for the oldest one that did not end.
   Found end();
-  /// The GOP before has left no key. True where that took another search, which was begun: close_end() waits for it.
+  /// The GOP before has left no key. Returns true if that needs another search, which is then begun: close_end() waits
+  /// for it.
   bool close(Found& found, ThreadPool& pool);
   void close_end(Found& found, ThreadPool& pool);
-  /// The GOP that ended last is done with. Its samples stay where they are until samples_read() was recorded and is
-  /// over.
+  /// Releases the GOP that ended last. Its samples stay until the event of samples_read() was recorded and has passed.
   void let_go() { --in_flight_; }
 
  private:
@@ -77,7 +77,7 @@ class MotionAhead {
   std::size_t next_ = 0, in_flight_ = 0;
   DeviceMotionSearch* last_ = nullptr;  // of the GOP begun last
   bool before_may_stay_ = false;        // that GOP may turn out to be without motion
-  // What was begun, and what the thread has found; without a thread, end() finds it.
+  // The searches begun, and the results of the thread; without a thread, end() computes them.
   StageQueue<Found> begun_, found_;
   std::optional<Found> ready_;
   Worker worker_{"vectors"};  // last: it ends first

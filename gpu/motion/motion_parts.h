@@ -1,5 +1,5 @@
-// The parts that the search for motion on the device is made of: pictures (motion_pictures.cu) and regions
-// (motion_regions.cu), of which motion_search.cu makes that of a GOP.
+// The parts of the search for motion on the device: pictures (motion_pictures.cu) and regions (motion_regions.cu).
+// motion_search.cu combines them for a GOP.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ inline constexpr unsigned kEachThreads = 256;
 inline constexpr int kPlanes = kQuarters * kQuarters;  // of a picture
 inline constexpr int kMostPlaces = 129;
 
-/// Added to the samples of all pictures: with it they, and what is interpolated between them, are positive and less
-/// than 2^14, so that two of them are added and subtracted in a word.
+/// Added to the samples of all pictures: with it they, and interpolated samples, are positive and less than 2^14, so
+/// that two of them are added and subtracted in one word.
 inline constexpr int kBias = 1 << 13;
 inline constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
 
@@ -47,7 +47,7 @@ struct SearchOfLevel {
   MotionGrid grid;
   int level = 0;
   int first = 0;  // number of the high frame that blockIdx.y counts from
-  int count = 0;  // of high frames; behind them, if there is one more, that of a GOP that may close
+  int count = 0;  // of high frames; if there is one more after them, it is that of a GOP that may close
   Padded picture;
   const std::int16_t* whole = nullptr;
   const std::int16_t* quarters = nullptr;
@@ -63,7 +63,7 @@ struct SearchOfLevel {
   float lambda = 0, enough_per_cell = 0;
   const float* prices = nullptr;
   MotionContexts* contexts = nullptr;  // never changed
-  // As MotionSearchParams::may_close says: its places, and what is found for them.
+  // For MotionSearchParams::may_close: the places, and the results for them.
   MotionPlaces closed;
   const MotionVector* closed_coarse = nullptr;
   MotionCell* closed_cells = nullptr;
@@ -75,15 +75,15 @@ void load_picture(const std::int32_t* from, int down, int bits, const Padded& p,
 /// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
 void sum_cells(const std::int32_t* from, int height, int width, int cell_y, int cell_x, const MotionGrid& grid,
                std::int32_t* sums, const Stream& stream);
-/// A picture at all quarters of a sample: columns_kernel() says where.
+/// A picture at all quarters of a sample, in the layout of columns_kernel().
 void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* planes, const Stream& stream);
-/// `count` pictures, one behind the other.
+/// `count` pictures without gaps.
 void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
             std::int16_t* small, const Stream& stream);
-/// The vectors of all blocks among smaller pictures, of all high frames; `first`: of the first one of each level.
+/// The vectors of all blocks in reduced pictures, of all high frames; `first`: of the first frame of each level.
 void search_coarsely(const std::int16_t* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
                      MotionVector* coarse, const Stream& stream);
-/// The cells of so many frames of a level, from s.first on; `closed`: and of the first one as a GOP that closes has it.
+/// The cells of this many frames of a level, from s.first on; `closed`: and those of the first one if the GOP closes.
 void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream);
 /// To be called before, once on each device.
 void prepare_regions();

@@ -37,9 +37,9 @@ __device__ __forceinline__ std::int16_t filtered(const std::int16_t* in, std::pt
   return static_cast<std::int16_t>(sum >> 6);
 }
 
-/// A picture at all quarters of a sample: the row of each of its planes, [y quarter * 4 + x quarter], before the next
-/// row of any, so that what a region looks at lies in few pages of memory. Here those of blockIdx.y quarters between
-/// columns.
+/// A picture at all quarters of a sample. The row of each of its planes, [y quarter * 4 + x quarter], comes before the
+/// next row of any, so that a region uses few pages of memory. This kernel computes the planes of blockIdx.y quarters
+/// between columns.
 __global__ void columns_kernel(const std::int16_t* whole, Padded p, std::int16_t* planes) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = i / p.columns(), x = i % p.columns();

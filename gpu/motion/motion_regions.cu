@@ -1,6 +1,6 @@
-// The search for motion in the regions of frames on the device. Inside one every choice leans on those before it, so
-// its blocks come one after the other, and a warp measures what there is to choose from at a time. Its lanes all follow
-// the same decisions; choices are made from the same integers and floats in the same order as on the CPU
+// The search for motion in the regions of frames on the device. Inside a region every choice depends on those before
+// it, so its blocks are searched one after the other, and a warp measures all candidates of a block at a time. All
+// lanes follow the same decisions. Choices use the same integers and floats in the same order as on the CPU
 // (codec/motion/motion_search.cpp), so they are the same.
 #include <cstring>
 #include <new>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kSearchWarps = 2;    // of a region: each has every other row of its root blocks
 constexpr int kRegionsAtOnce = 8;  // on a multiprocessor; with registers for more, fewer of them, each takes longer
 constexpr int kLanesOfBlock = 4;   // of 8x8 samples; each has two rows, four apart
-constexpr int kHalf = kWarp / 2;   // lanes that look for a vector: of both references at once
+constexpr int kHalf = kWarp / 2;   // lanes that search for a vector: both references at once
 constexpr int kMostTries = kMotionGuesses + 4;
 static_assert(kMostTries <= kHalf);
 constexpr int kMostCandidates = 2 * kMostTries;
@@ -22,13 +22,13 @@ constexpr int kMostConsidered = 6;
 
 /// What is measured of something to predict a block by.
 enum class Compared : std::uint8_t {
-  kOne,    ///< with one reference: that of a vector
+  kOne,    ///< with one reference: the prediction of a vector
   kBoth,   ///< with the mean of both
   kPlain,  ///< with a constant
-  kRest,   ///< twice the block less what the other reference has, with one reference
+  kRest,   ///< twice the block less the other reference's prediction, with one reference
 };
 struct Candidate {
-  const std::int16_t *reference, *other;  ///< where they stand; kPlain: null, and other where there are not two
+  const std::int16_t *reference, *other;  ///< their addresses; kPlain: null, and other if there are not two
   std::uint32_t plain;
   Compared how;
   MotionVector v;  ///< of look()
@@ -38,7 +38,7 @@ struct Candidate {
 struct Looking {
   int y, x, size;
   float lambda;
-  bool near, fine;      ///< beside what the other reference predicts; by transforms
+  bool near, fine;      ///< beside the prediction of the other reference; by transforms
   MotionVector beside;  ///< near: that of the other reference
 };
 
@@ -60,9 +60,9 @@ struct VectorPair {
   MotionVector v[2];
 };
 
-/// Of a block, for two warps: the one arrives, the other one waits for it. What was written before is seen behind.
-/// Numbers of barriers are written into instructions: where they come from registers, a block is given all 16 of the 64
-/// that a multiprocessor has, and no more than four blocks find room on it.
+/// A barrier of a thread block for two warps: one arrives, the other one waits for it. Earlier writes are visible after
+/// it. Its number is a constant in the instruction, because a barrier with a number in a register reserves all 16 of a
+/// block; a multiprocessor has 64, so no more than four blocks would fit.
 constexpr unsigned kThreadsAtBarrier = 2 * kWarp;
 constexpr int kBarriersOfRow = kMotionRegion / kMotionRoot - 1;
 template <unsigned kBarrier = 1>
@@ -88,8 +88,8 @@ __device__ __forceinline__ void arrive_at(unsigned barrier) {
   at_barrier(barrier, false);
 }
 __device__ __forceinline__ void wait_at(unsigned barrier) { at_barrier(barrier, true); }
-/// Behind a root block: never the first of several in a row. Rows of the same warp share theirs: before it arrives at
-/// one again it has waited for what the other warp did behind it.
+/// The barrier after a root block: never the first of several in a row. Rows of the same warp share theirs: before it
+/// arrives at one again it has waited for the other warp's work after it.
 __device__ __forceinline__ unsigned done_barrier(int row, int column) {
   return static_cast<unsigned>(1 + row % kSearchWarps * kBarriersOfRow + std::max(0, column - 1));
 }
@@ -135,9 +135,9 @@ __device__ __forceinline__ Row load_any_row8(const std::int16_t* p) {
   return r;
 }
 
-/// The search of a region, in shared memory: all members are called by all lanes together, with the same arguments.
-/// Those that are long and used in several places are functions of their own: a copy of them at each place would be
-/// more than the caches of instructions hold, of which every region is somewhere else.
+/// The search of a region, in shared memory. All lanes call all members together, with the same arguments. Long members
+/// that are used in several places are not inlined: the copies would exceed the instruction caches, and every region is
+/// at another place of the code.
 class RegionSearch {
  public:
   __device__ RegionSearch(const SearchOfLevel& s, MotionRegion& region, int t, const MotionReferences& references)
@@ -148,7 +148,7 @@ class RegionSearch {
     }
   }
 
-  /// The root blocks of some rows: they lean on those above as far as the one beyond the next column.
+  /// The root blocks of some rows. They depend on those above, up to the one beyond the next column.
   __device__ void run(int warp) {
     const int rows = (r_.y1 - r_.y0 + kMotionRoot - 1) / kMotionRoot;
     const int columns = (r_.x1 - r_.x0 + kMotionRoot - 1) / kMotionRoot;
@@ -162,7 +162,8 @@ class RegionSearch {
   }
 
  private:
-  // The cheapest division of a root block into blocks of its own motion; sets its cells. The CPU's is recursive.
+  // Finds the cheapest division of a root block into blocks with their own motion, and sets its cells. The CPU's
+  // version is recursive.
   __device__ void decide(int root_y, int root_x) {
     struct Node {
       int cy, cx;
@@ -232,7 +233,7 @@ class RegionSearch {
            (x + (v.x >> 2) + kPad);
   }
 
-  // A row of a block less the same row of what a candidate predicts, and 2^15.
+  // A row of a block less the same row of a candidate's prediction, and 2^15.
   static constexpr int kZero = 1 << 15;
   __device__ __forceinline__ Row difference(const std::int16_t* block, const Candidate& c, int row, int column) const {
     const std::ptrdiff_t stride = s_.picture.stride;
@@ -250,7 +251,7 @@ class RegionSearch {
       for (int i = 0; i < 4; ++i) {
         if (c.how == Compared::kBoth)
           b.of[i] = (b.of[i] + o.of[i] + both_halves(1)) >> 1 & both_halves(0x7fff);
-        else  // the bias of one sample becomes that of two, of which the other reference has one
+        else  // the bias of one sample becomes that of two, because the other reference has one
           b.of[i] = b.of[i] + o.of[i] - a.of[i];
       }
     }
@@ -259,11 +260,11 @@ class RegionSearch {
     return a;
   }
 
-  // Half the sum of magnitudes of a transform, of which this lane has a share of two rows, four apart;
-  // MotionKernels::satd with its 16 bits. Rows first, as its last stage, along rows, is the maximum. Two numbers in a
-  // word are added and subtracted as if it were one: what the low one carries is taken off at the end.
+  // Half the sum of magnitudes of a transform, of which this lane has two rows, four apart; MotionKernels::satd with
+  // its 16 bits. Rows come first, because the last stage, along rows, is the maximum. Two numbers in a word are added
+  // and subtracted as if it were one; the carry of the low one is removed at the end.
   __device__ __forceinline__ unsigned satd_share(Row p, Row q) const {
-    constexpr int kEighth = kZero >> 3, kSafe = 1 << 9;  // so many on either side of 0: no sum of 64 is too large
+    constexpr int kEighth = kZero >> 3, kSafe = 1 << 9;  // the range on either side of 0: no sum of 64 is too large
     std::uint32_t beyond = 0;
     TRIVELET_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -288,8 +289,7 @@ class RegionSearch {
         q.of[i] = __shfl_xor_sync(kAllLanes, q.of[i], d) + sign * q.of[i];
       }
     }
-    // The sum of all rows has 2^12 in each of its samples, 32 of them in a number: 2^17, which of the low one is
-    // carried.
+    // The sum of all rows has 2^12 in each of its samples, 32 of them in a number: 2^17, and the carry of the low one.
     const std::uint32_t carried = lane() % kLanesOfBlock == 0 ? 1u << 17 : 0;
     return of_row(p, carried) + of_row(q, 0);
   }
@@ -353,8 +353,8 @@ class RegionSearch {
     return sum;
   }
 
-  // Distances of n candidates from a block: of transforms, or of samples. `strips`: of large blocks every other row of
-  // transforms stands for all. Sizes are powers of two.
+  // SATD or SAD of n candidates of a block. `strips`: in large blocks every other row of transforms stands for all.
+  // Sizes are powers of two.
   __device__ TRIVELET_NOINLINE void measure(int n, int y, int x, int size, bool transforms, bool strips) {
     __syncwarp();
     const int log2_columns = 31 - __clz(size / kMotionCell);
@@ -395,8 +395,8 @@ class RegionSearch {
     return 2 * sum;
   }
 
-  // What each half of the lanes looks at around a place, as w_.looking says: the vectors for lanes that have one, in
-  // their order. Whether one of them is better than `best`, which costs `least`.
+  // Measures the vectors around a place, by w_.looking in each half of the lanes: one vector for each active lane, in
+  // order. Returns true if one of them is better than `best`, which costs `least`.
   struct Looked {
     float least;
     MotionVector best;
@@ -431,8 +431,8 @@ class RegionSearch {
     return {least, best, chosen >= 0};
   }
 
-  // The vector of a block in one reference, of each half of the lanes that searches: from the best of some guesses, one
-  // a lane, downhill in steps that become smaller. Both halves take the same steps, or wait.
+  // Searches the vector of a block in one reference, in each half of the lanes: from the best of some candidates, one a
+  // lane, downhill in steps that become smaller. Both halves take the same steps, or wait.
   struct Vector {
     float least;
     MotionVector best;
@@ -479,7 +479,8 @@ class RegionSearch {
     return {at.least, at.best};
   }
 
-  // Measures w_.considered, the first of which are guesses, and takes the cheapest if it is cheaper than `best`.
+  // Measures w_.considered, of which the first ones are candidates of neighbours, and takes the cheapest if it is
+  // cheaper than `best`.
   __device__ TRIVELET_NOINLINE void consider(int n, int guesses, int cy, int cx, int log2, Best& best) {
     __syncwarp();
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
@@ -548,8 +549,8 @@ class RegionSearch {
     return c;
   }
 
-  // The best motion of a block as a whole. `found`: the vectors of the block around, if there are any, and afterwards
-  // those of this one.
+  // The best motion of a block as a whole. `found`: the vectors of the enclosing block, if there are any, and
+  // afterwards those of this one.
   __device__ TRIVELET_NOINLINE Best leaf(int cy, int cx, int log2, bool any, VectorPair& found) {
     const int y = cy * kMotionCell, x = cx * kMotionCell, size = kMotionCell << log2;
     const VectorPair around = found;
@@ -562,7 +563,7 @@ class RegionSearch {
     const int guesses = w_.guesses.count;
     Best best;
     consider(guesses, guesses, cy, cx, log2, best);
-    // What neighbours do may be good enough: then nothing else is tried.
+    // The motion of neighbours may be good enough: then nothing else is tried.
     if (good_enough(best.cost, log2, s_.lambda, s_.enough_per_cell)) {
       found = {{best.cell.vector[0], best.cell.vector[1]}};
       return best;
@@ -610,7 +611,7 @@ class RegionSearch {
     return best;
   }
 
-  // Both references: each vector in turn against what the other leaves.
+  // Both references: each vector in turn against the residual of the other.
   __device__ TRIVELET_NOINLINE void refine_both(int y, int x, int size, const VectorPair& expected, int better,
                                                 MotionCell& c) {
     for (int i = 0; i < 2; ++i) {

@@ -92,7 +92,7 @@ void DeviceMotionSearch::upload_samples(const Gop& gop) {
   uploaded_.record(stream_);
 }
 
-// Makes integers of a frame of what `from` was given.
+// Converts a frame of `from` to integers.
 std::vector<std::int32_t*> DeviceMotionSearch::integers_of(const DeviceMotionSearch& from, int frame) {
   const auto bytes = static_cast<std::size_t>(header_.video.format.bytes_per_sample());
   std::vector<const std::byte*> samples;
@@ -117,7 +117,7 @@ void DeviceMotionSearch::load_picture(int place, int down, int bits) {
                              whole_.data() + static_cast<std::size_t>(place) * plane_, stream_);
 }
 
-// Pictures of the GOP; that at place 0 of an open one is there already, if there is one.
+// Pictures of the GOP; the one at place 0 of an open GOP exists already.
 void DeviceMotionSearch::load(GopKey key, bool with_before, int bits) {
   const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
   const PixelFormat& f = header_.video.format;
@@ -217,7 +217,7 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
   const std::vector<int> high = motion_frames(level, of_gop_);
   std::size_t end = 0;
   const std::vector<int> for_closed = references_of({1 << level}, level, s.closed, pictures_, end);
-  bool closed = !closes;  // it is done with the first frames that have what it refers to
+  bool closed = !closes;  // it is done with the first frames that have this reference
   end = 0;
   for (std::size_t first = 0; first < high.size(); first = end) {
     const std::vector<int> held = hold_for(references_of(high, level, of_gop_, pictures_, end));

@@ -1,5 +1,5 @@
-// The search for motion on the device (codec/motion/motion_search.h): what the CPU would choose, to the last bit of its
-// costs.
+// The search for motion on the device (codec/motion/motion_search.h). It makes the CPU's choices, to the last bit of
+// their costs.
 #pragma once
 
 #include <cstddef>
@@ -25,21 +25,20 @@ class DeviceMotionSearch final : public MotionSearcher {
   GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before, const MotionSearchParams& params) override;
 
   /// The same in two steps: begin() returns at once, end() waits. `gop` is read until wait_uploaded() returns.
-  /// `before`:
-  /// the search of the GOP before, which must begin no other one in between; null but for open GOPs.
+  /// `before`: the search of the GOP before, which must not begin another one in between; null except for open GOPs.
   void begin(const Gop& gop, GopKey key, DeviceMotionSearch* before, const MotionSearchParams& params);
   /// Takes a GOP's samples and finds nothing; there is no end().
   void keep(const Gop& gop) {
     upload_samples(gop);
     done_.record(stream_);
   }
-  /// Begins the search once more, behind its end(), of a GOP that turns out not to be open.
+  /// Begins the search again, after its end(), for a GOP that is not open after all.
   void again(GopKey key);
   void wait_uploaded() const noexcept { forget(cudaEventSynchronize(uploaded_.get())); }
   bool is_done() const { return done_.is_reached(); }
   GopMotion end(ThreadPool* pool = nullptr);
-  /// The samples of the GOP, as GopShape has them. The next begin() waits until what is recorded in samples_read() is
-  /// over.
+  /// The samples of the GOP, in the layout of GopShape. The next begin() waits until the event recorded in
+  /// samples_read() has passed.
   const std::byte* samples() const { return samples_.data(); }
   const Event& samples_read() const { return samples_read_; }
 
@@ -52,7 +51,7 @@ class DeviceMotionSearch final : public MotionSearcher {
   void load_picture(int place, int down, int bits);
   std::vector<std::int32_t*> integers_of(const DeviceMotionSearch& from, int frame);
   void find(GopKey key, bool with_before, const MotionSearchParams& params);
-  /// Which of the interpolated pictures are of which place, -1: of none.
+  /// The place of each interpolated picture, -1: none.
   std::vector<int> hold(const std::vector<int>& wanted);
   void search_level(int level, const MotionSearchParams& params);
 
@@ -80,8 +79,8 @@ class DeviceMotionSearch final : public MotionSearcher {
   DeviceBuffer<std::int32_t> sums_;      // [component][place][cell]
   DeviceBuffer<MotionVector> coarse_;    // [place][reference][block]
   DeviceBuffer<MotionCell> cells_;       // [place][cell]
-  // The same as MotionSearchParams::may_close says, of which places at powers of two are used; on the host behind the
-  // others, by level.
+  // The same for MotionSearchParams::may_close, which uses places at powers of two; on the host after the others, by
+  // level.
   DeviceBuffer<MotionVector> closed_coarse_;
   DeviceBuffer<MotionCell> closed_cells_;
   int closed_levels_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kCodingThreads = 256;
 constexpr unsigned kWarp = 32;
-// Coefficients of a tile, of which a thread adds up kTile / kCodingThreads; a row is not divided.
+// Coefficients of a tile, of which a thread sums kTile / kCodingThreads; a row is not divided.
 constexpr std::size_t kTile = 32768;
 static_assert(kTile / kCodingThreads <= kCodingTerms);
 

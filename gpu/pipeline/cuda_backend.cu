@@ -24,13 +24,13 @@ namespace trivelet::gpu {
 
 namespace {
 
-// GOPs whose streams share a work queue of the driver wait for each other, and it makes 8 unless told otherwise before
-// its start. The dense profile likes to have more.
+// GOPs whose streams share a work queue of the driver wait for each other. The driver makes 8 queues unless the
+// environment asks for more before its start. The dense profile needs more.
 constexpr int kMostQueues = 32;
-constexpr int kPipelineStreams = 2;  // beside those of its slots
+constexpr int kPipelineStreams = 2;  // beside those of the slots
 
-// With all of them kernels are loaded at the start, too: one that is loaded when it is first launched waits for those
-// that run, and a search for motion runs for long.
+// With the most queues kernels are loaded at the start, too: a kernel that is loaded at its first launch waits for the
+// running ones, and a search for motion runs for long.
 void ask_for_queues(int count) {
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0);
   if (count == kMostQueues) (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -86,8 +86,8 @@ namespace {
   fail(ErrorKind::kUnsupported, "coefficients stay on the GPU; use the CPU to read or write them");
 }
 
-// What of an encoder is on its way, and where, is not known behind an error of the device: every call from then on says
-// the same. (Decoder sees to that itself.)
+// After an error of the device the state of an encoder is unknown, so every later call throws the same error. (Decoder
+// does that itself.)
 class FirstError {
  public:
   template <class F>
@@ -118,9 +118,9 @@ void copy_plane(const From& from, const To& to, ThreadPool& pool) {
   });
 }
 
-// Of streams with motion, where the device has room for the search beside the rest; else the host searches.
+// For streams with motion, if the device has memory for the search; otherwise the host searches.
 std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, const PipelineOptions& options) {
-  constexpr std::size_t kShare = 3;  // one of so many: coefficients and what is lifted in take more
+  constexpr std::size_t kShare = 3;  // divisor of the memory: coefficients and the buffers of lifting take more
   if (!header.motion) return nullptr;
   check(cudaSetDevice(options.device), "cudaSetDevice");
   const std::size_t memory = options.max_memory > 0 ? options.max_memory : usable_memory();
@@ -128,14 +128,14 @@ std::unique_ptr<DeviceMotionSearch> make_search(const StreamHeader& header, cons
   return search->has_room() ? std::move(search) : nullptr;
 }
 
-// Searches of several GOPs, where the device has room for them beside the rest.
+// Searches of several GOPs, if the device has memory for them.
 std::unique_ptr<MotionAhead> make_searches(const StreamHeader& header, const BackendOptions& options,
                                            const PipelineOptions& pipeline) {
   constexpr std::size_t kShare = 2;
   if (!header.motion || !options.lookahead) return nullptr;
   check(cudaSetDevice(pipeline.device), "cudaSetDevice");
   const std::size_t memory = pipeline.max_memory > 0 ? pipeline.max_memory : usable_memory();
-  // What stands in a work queue behind a search waits for all of it: each stream shall have its own.
+  // Work queued behind a search waits for all of it, so each stream gets its own queue.
   const int most = std::max(1, kMostQueues - pipeline.slots - kPipelineStreams);
   auto searches = std::make_unique<MotionAhead>(header, options, pipeline.device, memory / kShare, most);
   return searches->most() > 0 ? std::move(searches) : nullptr;
@@ -216,9 +216,9 @@ class CudaEncoder final : public GopEncoder {
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
   int slots_, outstanding_;                     // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
-  bool reserved_ = false;                    // memory for ahead_, and for what comes behind it
+  bool reserved_ = false;                    // memory for ahead_, and for later allocations
   std::optional<MotionAhead::Found> taken_;  // the GOP that is coded next
-  bool closing_ = false, weighed_ = false;   // it is searched once more, or weighed
+  bool closing_ = false, weighed_ = false;   // it is searched again, or weighed
   bool left_key_ = false;                    // the one before
   FirstError error_;
   std::unique_ptr<MotionDecisions> motion_;
@@ -277,8 +277,8 @@ bool CudaEncoder::has_room() const {
   return pipeline_.in_flight() < std::max(1, slots - std::min(outstanding_, slots / 2));
 }
 
-// Codes what is found, but for what the pipeline has no room for; it waits until so many GOPs are in the pipeline. With
-// Motion::kAuto each is weighed first.
+// Codes found GOPs, as far as the pipeline has free slots; waits until this many GOPs are in the pipeline. With
+// Motion::kAuto each GOP is weighed first.
 void CudaEncoder::code_found(int at_least) {
   while (ahead_->in_flight() > 0) {
     const bool waits = pipeline_.in_flight() < at_least;
@@ -430,7 +430,7 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
 // device meanwhile.
 constexpr int kFastSlots = 3, kDenseSlots = 32;
 // Results that are divided and written while the device codes others (output_stage.h). Rate control of the dense
-// profile takes a thread of the host about ten times as long as a full device the GOP.
+// profile takes a thread of the host about ten times as long as a full device takes for the GOP.
 constexpr int kFastLent = 3, kDenseLent = 12;
 // With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take
 // the memory and work queues of searches.
@@ -461,7 +461,7 @@ void copy_rows(int number, Rows to, Rows from, std::size_t row_bytes, std::size_
   check(cudaSetDevice(number), "cudaSetDevice");
   const auto s = static_cast<cudaStream_t>(stream);
   const auto row = static_cast<std::ptrdiff_t>(row_bytes);
-  // Memory that moves, and what a device maps of the host, is as good.
+  // Managed memory, and host memory that the device maps, are as good.
   constexpr cudaMemcpyKind kind = cudaMemcpyDefault;
   if (to.pitch == row && from.pitch == row)
     return check(cudaMemcpyAsync(to.data, from.data, checked_mul(row_bytes, rows), kind, s), "cudaMemcpyAsync");

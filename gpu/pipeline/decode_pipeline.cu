@@ -15,10 +15,11 @@
 namespace trivelet::gpu {
 namespace {
 
-constexpr std::size_t kPadding = 16;  // readable bytes behind the parts
-constexpr int kMostShares = 4;        // of the host's work on a GOP; more wait for memory, and for being woken
-// GOPs whose frames have a place on the host, or one of their own on the device: one is taken while the next one comes.
-// Others wait on the device.
+constexpr std::size_t kPadding = 16;  // readable bytes after the parts
+constexpr int kMostShares = 4;        // threads of the host's work on a GOP; more of them would wait for memory and for
+                                      // wake-ups
+// GOPs whose frames have a buffer on the host, or a separate one on the device: one is read while the next one arrives.
+// Other GOPs wait on the device.
 constexpr std::size_t kDownloads = 2;
 
 /// How coefficients are stored between coder and transform: quantised, or restored.
@@ -44,7 +45,7 @@ struct DecodeSlot {
   DeviceBuffer<DensePartInput> device_parts;
   std::vector<std::string> damage;  // seen before decoding
   PinnedBuffer<BlockError> errors;
-  std::unique_ptr<Gop> frames;  // where they are downloaded to, once that has begun
+  std::unique_ptr<Gop> frames;  // the buffer of the download, once it has begun
   MotionUpload motion;
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
@@ -65,7 +66,7 @@ struct DecodePipeline::State {
   PipelineOptions options;
   ThreadPool& pool;
   Stream setup;
-  Stream download;  // of all slots: one after the other, and no upload waits behind them
+  Stream download;  // of all slots: one after the other, so that no upload waits for them
   std::map<GopKind, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
   std::vector<std::unique_ptr<DecodeSlot>> slots;
@@ -74,7 +75,7 @@ struct DecodePipeline::State {
   std::size_t memory = 0;                       // for them
   std::vector<const LayeredSegment*> received;  // [segment]
   VideoInfo output;
-  std::vector<std::unique_ptr<Gop>> unused;  // of the places on the host
+  std::vector<std::unique_ptr<Gop>> unused;  // of the buffers on the host
   std::size_t places = 0;                    // there are
 
   State(const StreamHeader& h, const Reduction& r, const PipelineOptions& o, ThreadPool& p)
@@ -178,7 +179,7 @@ struct DecodePipeline::State {
     slot.coefficients = DeviceBuffer<std::byte>(bytes);
   }
 
-  /// The longest seen of GOPs like this one: a slot that is made for a shorter one is made anew for the next.
+  /// The longest of such GOPs so far: a slot for a shorter one would have to be enlarged for the next.
   const GopShape& longest_shape_of(const LayeredGop& in) {
     const GopShape* longest = &shape_of(in);
     for (const auto& [key, shape] : shapes)
@@ -192,7 +193,7 @@ struct DecodePipeline::State {
     if (slots.empty()) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
     if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, reduction, false);
     auto slot = std::make_unique<DecodeSlot>();
-    if (options.frames_stay) slot->done = Event(true, true);  // of many streams beside each other, who need the cores
+    if (options.frames_stay) slot->done = Event(true, true);  // many streams are decoded at once, and need the cores
     try {
       prepare(*slot, shape, planes);
       if (in.motion) slot->motion.reserve(*in.motion);
@@ -217,7 +218,7 @@ struct DecodePipeline::State {
     const GopShape& shape = *slot.shape;
     require(frame_gains.empty() || frame_gains.size() == static_cast<std::size_t>(shape.frames),
             ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
-    float* gains = slot.host_steps.data() + shape.step_origin.back();  // the inverse ones, of the frames that are left
+    float* gains = slot.host_steps.data() + shape.step_origin.back();  // the inverse ones, of the remaining frames
     for (std::size_t t = 0; t < frame_gains.size(); t += std::size_t{1} << reduction.temporal)
       *gains++ = static_cast<float>(64.0 / frame_gains[t]);
     float* of_band = slot.host_steps.data() + band_steps(shape);
@@ -294,8 +295,8 @@ int DecodePipeline::State::list_segments(const LayeredGop& in, const GopShape& s
   return most;
 }
 
-// The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. False if
-// any of them ends above plane 0.
+// The lowest plane of every segment: where its own parts or its parent end, or the caller's limit. False if any of them
+// ends above plane 0.
 bool DecodePipeline::State::plan_segments(const LayeredGop& in, DecodeSlot& slot) {
   const GopShape& shape = *slot.shape;
   std::atomic<bool> whole{true};
@@ -394,8 +395,7 @@ std::uint32_t DecodePipeline::State::list_dense_parts(DecodeSlot& slot, std::siz
   return count;
 }
 
-// Copies the parts of wanted segments into page-locked memory; those of a chunk follow each other already. Returns
-// bytes.
+// Copies the parts of wanted segments into page-locked memory; those of a chunk are already in order. Returns bytes.
 template <class Wanted>
 std::size_t DecodePipeline::State::gather_parts(DecodeSlot& slot, const Wanted& wanted) {
   const TreePlan& plan = *slot.shape->plan;
@@ -539,7 +539,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
   if (s.flying == s.slots.size() && s.slots.size() < s.most_slots) s.add_slot(in, top);
 }
 
-// Those of the oldest GOPs, one after the other.
+// Downloads the frames of the oldest GOPs, one after the other.
 void DecodePipeline::State::start_downloads() {
   for (std::size_t i = 0; i < std::min(flying, kDownloads); ++i) {
     DecodeSlot& slot = flying_slot(i);

@@ -29,14 +29,14 @@ struct EncodeSlot {
   bool wide = false;
   int planes = 0;
   PinnedBuffer<std::byte> staging;
-  std::shared_ptr<DeviceBuffer<std::byte>> samples;  // results may still have those of GOPs before
+  std::shared_ptr<DeviceBuffer<std::byte>> samples;  // results may still hold those of earlier GOPs
   DeviceBuffer<std::byte> coefficients;
   std::unique_ptr<GopTransforms<float>> real;
   std::unique_ptr<GopTransforms<std::int32_t>> integer;
   std::unique_ptr<ZerotreeEncoder> fast;
   std::unique_ptr<DenseGopEncoder> dense;
   std::unique_ptr<FastPassTable> gains;  // fast by plane
-  DeviceBuffer<float> exact;             // what that needs, or what is rounded by cost
+  DeviceBuffer<float> exact;             // for the choice of motion, or coefficients that are rounded by cost
   PinnedBuffer<double> host_gains;
   PinnedBuffer<std::byte> meta;
   PinnedBuffer<std::uint8_t> bytes;
@@ -44,7 +44,7 @@ struct EncodeSlot {
   MotionOfGop of_gop;
   float rounding_step = 0;  // as GopChoices has it
   bool spares = false;      // as GopChoices::spare_last_pass says
-  std::size_t fetched = 0;  // of the bytes, without knowing how many there are
+  std::size_t fetched = 0;  // of the bytes, before their number is known
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
   PinnedBuffer<float> host_steps;  // then a gain per frame, then, dense, one per subband
@@ -77,13 +77,13 @@ struct EncodePipeline::State {
   std::map<std::pair<GopKind, bool>, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
   std::unique_ptr<GopWeighing> weighing;
-  Stream fetching;  // in a work queue of its own, not behind a search
+  Stream fetching;  // in a separate work queue, not behind a search
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
   std::size_t most_slots;               // slots, so far as is known
   std::size_t memory = 0;               // for them
   std::size_t expected = 0;             // bytes of a coded GOP
-  const EncodeSlot* reading = nullptr;  // it uploads from memory of the caller
+  const EncodeSlot* reading = nullptr;  // it uploads from the caller's memory
   std::vector<std::shared_ptr<DeviceBuffer<std::byte>>>
       held;  // samples that results had when their slots were used again
 
@@ -120,7 +120,7 @@ struct EncodePipeline::State {
     if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
       const IdleMemory idle;  // the GOP that was here before is collected
       slot.shape = nullptr;
-      slot.step = -1;  // the steps on the device are those of another shape
+      slot.step = -1;  // the steps on the device are for another shape
       slot.fast.reset();
       slot.dense.reset();
       slot.gains.reset();
@@ -130,10 +130,10 @@ struct EncodePipeline::State {
       leave_held(slot);
       slot.coefficients = {};
       slot.samples = std::make_shared<DeviceBuffer<std::byte>>(shape.sample_bytes());
-      // The dense coder quantises for itself: what it gains by a bit depends on what lies behind it.
+      // The dense coder quantises itself: the gain of a bit depends on the exact value of a coefficient.
       const bool four_bytes = wide || (dense && !header.lossless);
       slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (four_bytes ? 4 : 2));
-      // Rows of a band are padded; nobody looks at the padding, but it shall not be what another program left.
+      // Rows of a band are padded. The padding is never read; it is cleared so that no stale device memory leaks.
       check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()),
             "cudaMemsetAsync");
       if (header.lossless)
@@ -152,7 +152,7 @@ struct EncodePipeline::State {
       if (!header.lossless && (by_plane(choices) || choices.rounding_step > 0))
         slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
       if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
-      // Most GOPs need much less than there is room for on the device; collect() makes more room for those that do not.
+      // Most GOPs need much less than the buffer on the device has; collect() enlarges it for those that need more.
       const std::size_t usual = std::max(capacity / 4, expected + expected / 4);
       if (slot.bytes.size() < usual) slot.bytes = PinnedBuffer<std::uint8_t>(usual);
       const std::size_t steps =
@@ -199,7 +199,7 @@ struct EncodePipeline::State {
     return shape.step_origin.back() + static_cast<std::size_t>(shape.frames);
   }
 
-  // What the squared error of samples is, given that of quantised coefficients.
+  // The squared error of samples for a squared error of quantised coefficients.
   void set_weights(EncodeSlot& slot, const GopChoices& choices) {
     double* of_subband = slot.host_weights.data();
     double* of_frame = of_subband + slot.shape->dense->subbands();
@@ -260,20 +260,20 @@ struct EncodePipeline::State {
     return slot;
   }
 
-  // Samples that somebody holds are left to him. They are released here when nobody does any more, for where he would,
-  // the device might be waited for.
+  // Buffers that are still referenced stay with their users. They are released here when no user is left, because a
+  // user's release could wait for the device.
   void leave_held(EncodeSlot& slot) {
     if (slot.samples && slot.samples.use_count() > 1) held.push_back(std::move(slot.samples));
     slot.samples.reset();
   }
 
-  // Others instead of those that somebody holds: such as nobody does, or new ones.
+  // Replaces buffers that are still referenced by unreferenced ones, or by new ones.
   void replace_held(EncodeSlot& slot) {
     if (slot.samples.use_count() == 1) return;
     const IdleMemory idle;
     leave_held(slot);
     const auto released = std::erase_if(held, [](const auto& samples) { return samples.use_count() == 1; });
-    if (released > 0) std::atomic_thread_fence(std::memory_order_acquire);  // behind what was done with them
+    if (released > 0) std::atomic_thread_fence(std::memory_order_acquire);  // after their last use
     slot.samples = std::make_shared<DeviceBuffer<std::byte>>(slot.shape->sample_bytes());
   }
 
@@ -286,7 +286,7 @@ struct EncodePipeline::State {
   }
 
   void code(EncodeSlot& slot, const GopMotion* of, bool lifted = false);
-  // The transform alone; of a GOP with motion of its values.
+  // The transform only; for a GOP with motion, of the lifted values.
   template <class T, class Q>
   void transform(EncodeSlot& slot, GopTransforms<T>& transforms, Q* coefficients) {
     const GopShape& shape = *slot.shape;
@@ -329,7 +329,7 @@ struct EncodePipeline::State {
     return {header.lossless ? nullptr : slot.steps.data() + subband_steps(*slot.shape), slot.weights.data(),
             slot.weights.data() + slot.shape->dense->subbands(), slot.spares};
   }
-  // The dense coder once more, with room for what it turned out to need.
+  // Runs the dense coder again, with a buffer of the size that it needs.
   void encode_again(EncodeSlot& slot, std::size_t bytes) {
     const auto again = [&](auto* coefficients) {
       slot.dense->encode_larger(bytes, coefficients, measure(slot), slot.stream);
@@ -430,7 +430,7 @@ void EncodePipeline::wait_uploaded() noexcept {
   state_->reading = nullptr;
 }
 
-// Everything behind the upload.
+// All work after the upload.
 void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of, bool lifted) {
   if (of && !lifted) {
     slot.motion.submit(*of, 0, pool, slot.stream);
@@ -540,7 +540,7 @@ void for_segments(const GopShape& shape, std::size_t c, const F& f) {
       f(static_cast<std::size_t>(segment_index(grid, band, k)), shape.plan->segment(static_cast<int>(c), band, k, 0));
 }
 
-// Codewords stand in the order of the segments.
+// Codewords are in the order of the segments.
 void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
   const GopShape& shape = *r.shape;
   const DenseGopEncoder::Meta& meta = r.dense;
@@ -582,7 +582,7 @@ void unpack_dense(const EncodePipeline::Result& r, PartPlaces& places, CodedGop&
   }
 }
 
-// Parts stand in the order of the chunks.
+// Parts are in the order of the chunks.
 void unpack_fast(const StreamHeader& header, const EncodePipeline::Result& r, PartPlaces& places, CodedGop& out) {
   const GopShape& shape = *r.shape;
   const auto layers = static_cast<std::size_t>(shape.plan->layers());

@@ -1,5 +1,6 @@
-// What a GOP would take with its motion and without, found on the device: for Motion::kAuto (codec/rate/coding_cost.h).
-// One GOP at a time, which is lifted for it; where it turns out to move, a slot of the pipeline goes on from there.
+// Estimates on the device the bits of a GOP with its motion and without it, for Motion::kAuto
+// (codec/rate/coding_cost.h). One GOP at a time, which is lifted for that. If motion wins, a slot of the pipeline
+// continues from the lifted samples.
 #pragma once
 
 #include <memory>

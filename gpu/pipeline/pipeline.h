@@ -1,9 +1,9 @@
-// GOPs through the device: several in flight, each in a slot of its own with a stream, page-locked and device memory.
-// Upload, kernels and download of different slots overlap; nothing is allocated per GOP.
+// GOPs through the device: several in flight, each in a slot with a stream, page-locked and device memory. Upload,
+// kernels and download of different slots overlap; nothing is allocated for a GOP.
 //
-// A slot is filled by the caller (staging), submitted, and collected in the order of submission. Slots are made when
-// all others are in flight, until there are as many as are wanted or fit into `max_memory` and into the device; none is
-// an error. A shorter last GOP changes its slot only.
+// The caller fills a slot (staging), submits it, and collects slots in the order of submission. Slots are created while
+// all others are in flight, up to the wanted number or the limits `max_memory` and of the device; none at all is an
+// error. A shorter last GOP changes its slot only.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,14 @@ namespace trivelet::gpu {
 struct PipelineOptions {
   int device = 0;
   int slots = 3;
-  std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of what is free
+  std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of the free memory
   int lent = 0;                ///< results of an encoder that are still used when the next is collected
-  bool frames_stay = false;    ///< a decoder leaves them in memory of the device
+  bool frames_stay = false;    ///< a decoder leaves frames in device memory
   bool keeps_samples = false;  ///< as BackendOptions has it, of as many GOPs as there are slots
 };
 
-/// Of `free` slots, which begin at `next`, puts one there that was made for GOPs of this shape, for to make it anew
-/// takes milliseconds; else one for GOPs shorter than most, as scene cuts and ends of films leave them.
+/// Moves a fitting slot to position `next` of `free`: one that was made for GOPs of this shape, because changing a slot
+/// takes milliseconds; otherwise one for shorter GOPs than most, which scene cuts and ends of films leave.
 template <class Slot>
 void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, std::size_t free, const GopShape& shape,
                  int usual_frames) {
@@ -52,29 +52,28 @@ void choose_slot(std::vector<std::unique_ptr<Slot>>& slots, std::size_t next, st
 
 class EncodePipeline {
  public:
-  /// `pool`, if there is one, puts together what the device gets of motion; it is used by submit() only and must
-  /// outlive the pipeline.
+  /// `pool`, if there is one, assembles the motion for the device. Only submit() uses it; it must outlive the pipeline.
   EncodePipeline(const StreamHeader& header, const PipelineOptions& options, ThreadPool* pool = nullptr);
   ~EncodePipeline();
 
-  /// GOPs that may be in flight: as many as are wanted, until it turns out that fewer find room.
+  /// Most GOPs in flight: the wanted number, or fewer once memory turned out to be too small.
   int slots() const;
   /// Page-locked memory for the samples of the next GOP: components one after the other, frames and rows without gaps.
-  /// Waits for nothing; all slots but one may be in flight.
+  /// Does not wait; all slots but one may be in flight.
   std::byte* staging(int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
-  /// Codes the GOP in staging(), or in `samples`, which must be page-locked or of the device and stay as it is until
-  /// `read`, which is recorded behind that, is over; along `motion`, if there is one, which is not needed afterwards.
-  /// `weighed`: it is the GOP weighed last, along that motion.
+  /// Codes the GOP in staging(), or in `samples`, which must be in page-locked or device memory and unchanged until the
+  /// event `read`, which is recorded after the last use, has passed. `motion`, if there is one, is not needed
+  /// afterwards. `weighed`: it is the GOP weighed last, along that motion.
   void submit(int frames, const GopChoices& choices, const std::byte* samples = nullptr,
               const GopMotion* motion = nullptr, const Event* read = nullptr, bool weighed = false);
-  /// Codes frames where they are: is_page_locked(gop). They are read until wait_uploaded() returns.
+  /// Codes frames in place: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
-  /// Takes the memory of all slots that so many GOPs like this one can have at once.
+  /// Allocates the memory of all slots for this many GOPs like this one.
   void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
-  /// The GOPs from here on are those behind the one submitted last, which may have been submitted several times.
+  /// The next GOPs follow the one submitted last, which may have been submitted several times.
   void next_gop();
-  /// Begins to find what a GOP would take without this motion and with it. It is the next to be submitted, `samples`
-  /// are those, of the device.
+  /// Starts to estimate the bits of a GOP without this motion and with it. The GOP must be submitted next; `samples`
+  /// are its samples on the device.
   void weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion);
   /// Whether pays() has nothing to wait for.
   bool is_weighed() const;
