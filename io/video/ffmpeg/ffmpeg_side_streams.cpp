@@ -89,8 +89,8 @@ bool matches(AVFormatContext& input, AVStream& stream, const std::string& specif
   return found > 0;
 }
 
-/// Whether `other` is as large and as much the default as `best`: alpha and depth stand behind the picture they belong to,
-/// and may well have more bits than it has.
+/// Whether `other` is as large and as much the default as `best`: alpha and depth stand behind their picture, and may
+/// well have more bits than it has.
 bool is_first_of_equals(const AVStream& other, const AVStream& best) {
   constexpr int kPlaces = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS;
   const AVCodecParameters& codec = *other.codecpar;
