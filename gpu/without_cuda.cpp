@@ -1,5 +1,5 @@
-// What the host calls of this library, in a build without CUDA: there are no devices, and all else says why it cannot
-// be. The one file that is compiled instead of the others; nobody but the build system asks which it was.
+// The functions of this library that the host calls, in a build without CUDA: there are no devices, and all other
+// functions throw with the reason. This file is compiled instead of the others; only the build system knows which.
 #include "codec/backend.h"
 #include "gpu/still/ccsds122.h"
 #include "gpu/still/dct.h"

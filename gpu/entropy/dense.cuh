@@ -1,13 +1,12 @@
 // The dense profile's decisions on the device (FORMAT.md "Dense profile"; codec/entropy/dense/dense_passes.h is the
 // reference).
 //
-// Both directions go through a segment in batches of up to 32 quads of coefficients, or groups, that have something to
-// decide. First every lane gathers what is known about its quad before the batch and packs it into three words; that is
-// the same in encoder and decoder. What remains for the serial part is to add the influence of the quads to the left
-// and above, as far as they are in the same batch, and of the quad's own earlier coefficients (a change of 1 << plane
-// in a neighbour adds exactly its weight to the energy), to choose the context, and to code. An encoder knows that
-// influence beforehand, so all lanes do this part at once and only list the decisions; in the decoder one lane does it
-// quad by quad.
+// Both directions go through a segment in batches of up to 32 quads of coefficients, or groups, that have a decision.
+// First every lane gathers what was known around its quad before the batch and packs it into three words, in the same
+// way in encoder and decoder. The serial part then adds the influence of the quads to the left and above, as far as
+// they are in the same batch, and of the quad's own earlier coefficients (a change of 1 << plane in a neighbour adds
+// exactly its weight to the energy), chooses the context, and codes. An encoder knows that influence beforehand, so all
+// lanes do this part at once and only list the decisions; in the decoder one lane does it quad by quad.
 #pragma once
 
 #include "codec/entropy/dense/dense_arithmetic.h"
@@ -30,7 +29,7 @@ __device__ __forceinline__ bool is_negative(u32 v) {
   return v >> kSignBit<V> & 1;
 }
 
-/// What of magnitude >> plane is known before the first pass of the plane, after it, and after the second.
+/// The known part of magnitude >> plane before the first pass of the plane, after it, and after the second.
 __device__ __forceinline__ u32 known_before(u32 shifted) { return shifted & ~1u; }
 __device__ __forceinline__ u32 known_between(u32 shifted) { return shifted < 2 ? shifted : shifted & ~1u; }
 
@@ -87,7 +86,7 @@ __device__ __forceinline__ DenseSegment<V> dense_segment(const TreeTables& t, co
   return s;
 }
 
-/// Four coefficients in a row of which the middle two are a quad's: columns 2x - 1 .. 2x + 2.
+/// Four coefficients in a row; the middle two are a quad's: columns 2x - 1 .. 2x + 2.
 template <class V>
 __device__ __forceinline__ void load_row(const V* row, int x, int groups, bool there, u32 out[4]) {
   out[0] = out[1] = out[2] = out[3] = 0;
@@ -127,7 +126,7 @@ inline constexpr int kParentAt = 12, kValidAt = 14, kSignificantAt = 18, kFreshA
 // info of a refinement: 4 x 2 bits of the size, then
 inline constexpr int kRefinedAt = 8;
 
-/// The orientation, where a decoder asks for it.
+/// The orientation, for a decoder.
 inline constexpr int kOrientationAt = 28;
 
 /// What a lane's quad will turn out to be, known to the encoder; and the quad to the left of it. Bits 0..3: newly
@@ -136,12 +135,12 @@ struct QuadTruth {
   u32 own, left;
 };
 
-/// What the row above, in the same batch, adds to a quad of coefficients: whether its lower coefficients came: left one
-/// above, its right neighbour's left one, the left neighbour's right one, right one above; and the signs of the first
-/// and the last.
+/// The influence of the row above, in the same batch, on a quad of coefficients: whether its lower coefficients became
+/// significant: left one above, its right neighbour's left one, the left neighbour's right one, right one above; and
+/// the signs of the first and the last.
 inline constexpr int kAboveLeft = 0, kAboveLeftOfNext = 1, kAboveRightOfLast = 2, kAboveRight = 3, kAboveSigns = 4;
 
-/// Sums of neighbours are modulo 2^32 before the shift: a byte keeps what small additions can make of them.
+/// Sums of neighbours are modulo 2^32 before the shift: a byte keeps enough for small additions.
 template <class V>
 __device__ __forceinline__ u32 energy_byte(u32 sum, int plane) {
   if constexpr (sizeof(V) == 2) {
@@ -164,7 +163,7 @@ __device__ __forceinline__ int sign_of(u32 v, int plane, u32 least) {
   return magnitude_bits<V>(v) >> plane >= least ? (is_negative<V>(v) ? -1 : 1) : 0;
 }
 
-/// Energies of a quad; `seen` and `not_yet` say what is known of neighbours before and after the row.
+/// Energies of a quad; `seen` and `not_yet` are the known neighbours before and after the row.
 template <class V, class Seen, class NotYet>
 __device__ __forceinline__ u32 quad_energies(const u32 rows[4][4], NeighbourWeights w, int plane, Seen seen,
                                              NotYet not_yet) {
@@ -204,7 +203,7 @@ __device__ __forceinline__ int group_planes(const DenseSegment<V>& s, int o, int
   return s.group[(static_cast<std::ptrdiff_t>(o * s.d->groups_t + t) * n + y) * n + x];
 }
 
-/// Prepares a quad of the first pass. False: there is nothing to code.
+/// Prepares a quad of the first pass. False if it has nothing to code.
 template <class V>
 __device__ __forceinline__ bool pack_significance(const DenseSegment<V>& s, int o, int t, int y, int x, int plane,
                                                   QuadPack& q, QuadTruth& truth) {
@@ -267,7 +266,7 @@ __device__ __forceinline__ bool pack_significance(const DenseSegment<V>& s, int 
   return true;
 }
 
-/// Sums byte by byte. Of 16-bit values no byte runs over; of wider ones only where sums do, modulo 2^32.
+/// Sums byte by byte. With 16-bit values no byte overflows; with wider ones only if sums do, modulo 2^32.
 template <class V>
 __device__ __forceinline__ u32 add_bytes(u32 a, u32 b) {
   if constexpr (sizeof(V) == 2) return a + b;
@@ -293,9 +292,9 @@ __device__ __forceinline__ u32 energy_after(u32 energy, int j, NeighbourWeights 
                                        : 0u);
 }
 
-/// Codes a quad's new coefficients. `left`: what came of the quad to the left of it, as in QuadTruth; `above`: see
-/// kAboveLeft; `context` and `sign_context`: what is added to the numbers of contexts of significance and signs. These
-/// loops are not unrolled: in the decoder one lane runs them, and the cache for instructions is what counts.
+/// Codes a quad's new coefficients. `left`: the result of the quad to the left of it, as in QuadTruth; `above`: see
+/// kAboveLeft; `context` and `sign_context` are added to the numbers of contexts of significance and signs. These loops
+/// are not unrolled: in the decoder one lane runs them, and the instruction cache limits.
 template <class V, class Coder>
 __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth,
                                                  u32 context, u32 sign_context, NeighbourWeights w, u32 mask) {
@@ -340,7 +339,7 @@ __device__ __forceinline__ u32 code_significance(Coder& coder, const QuadPack& q
   return own;
 }
 
-/// Prepares a quad of the second pass. False: there is nothing to refine.
+/// Prepares a quad of the second pass. False if it has nothing to refine.
 template <class V>
 __device__ __forceinline__ bool pack_refinement(const DenseSegment<V>& s, int o, int t, int y, int x, int plane,
                                                 QuadPack& q, QuadTruth& truth) {
@@ -401,7 +400,7 @@ inline constexpr int kOpenAt = 16, kFreshGroupAt = 17, kCountAt = 18, kMostAt = 
 // Truth of groups: bits 0..7 newly active children, 8: newly open.
 inline constexpr int kNewlyOpenAt = 8;
 
-/// Prepares the children of group (t, y, x) of the level above (k >= 2). False: there is nothing to code.
+/// Prepares the children of group (t, y, x) of the level above (k >= 2). False if it has nothing to code.
 template <class V>
 __device__ __forceinline__ bool pack_children(const DenseSegment<V>& s, int o, int t, int y, int x, int plane,
                                               QuadPack& q, QuadTruth& truth) {
@@ -477,7 +476,7 @@ __device__ __forceinline__ bool pack_children(const DenseSegment<V>& s, int o, i
   return true;
 }
 
-/// `left` and `above`: what came of those groups, as in QuadTruth, if they are in the same batch.
+/// `left` and `above`: the results of those groups, as in QuadTruth, if they are in the same batch.
 template <class Coder>
 __device__ __forceinline__ u32 code_children(Coder& coder, const QuadPack& q, u32 left, u32 above, u32 truth,
                                              u32 context) {
@@ -526,8 +525,8 @@ __device__ __forceinline__ u32 code_children(Coder& coder, const QuadPack& q, u3
   return own;
 }
 
-/// Groups that are asked for one by one: those of level 1, a root group's child in an orientation, and root groups with
-/// a temporal parent. energy: the context without the active neighbours; info: their number.
+/// Groups that are coded one by one: those of level 1, a root group's child in an orientation, and root groups with a
+/// temporal parent. energy: the context without the active neighbours; info: their number.
 template <class V>
 __device__ __forceinline__ u32 single_parent(const DenseSegment<V>& s, u32 index) {
   const Place p = place(index, s.d->log2_groups, s.d->groups_t);

@@ -1,12 +1,11 @@
-// The way through a segment of the dense profile: what has something to decide is found plane by plane and handed over
-// in batches.
+// Goes through a segment of the dense profile: finds plane by plane what has a decision, and passes it on in batches.
 #pragma once
 
 #include "gpu/entropy/dense.cuh"
 
 namespace trivelet::gpu {
 
-/// Indices of what is to be decided, in their order, until there are enough of them.
+/// A queue of the indices to decide, in order, until a batch is full.
 struct Queue {
   static constexpr u32 kBatch = 32,
                        kStep = 128;  // a step looks at four bytes per lane
@@ -24,10 +23,10 @@ __device__ __forceinline__ u32 undecided(u32 active, u32 finished, int plane) {
   return hits;
 }
 
-/// Finds what is to be decided among indices [first, end), `first` a multiple of 4, and hands it over in batches:
-/// process(indices, n). asked(i): a lane's question for indices i .. i + 3, a bit each. `filled` is what the queue held
-/// before; what is left of the last batch stays, and its number is returned, unless `flush` says to hand it over too.
-/// Process is called in one place: it is long, and the cache for instructions is what counts.
+/// Finds the indices to decide in [first, end), `first` a multiple of 4, and passes them on in batches:
+/// process(indices, n). asked(i): whether a lane's indices i .. i + 3 have a decision, a bit each. `filled` is the old
+/// length of the queue. The rest of the last batch stays in it, and its length is returned, unless `flush` passes it
+/// on, too. Process is called in one place, because it is long and the instruction cache limits.
 template <class Asked, class Process>
 __device__ __forceinline__ u32 collect(Queue& queue, u32 filled, u32 first, u32 end, bool flush, int lane, Asked asked,
                                        Process process) {
@@ -65,8 +64,8 @@ __device__ __forceinline__ u32 collect(Queue& queue, u32 filled, u32 first, u32 
 __device__ __forceinline__ u32 load_bytes(const u8* bytes, u32 at) { return *reinterpret_cast<const u32*>(bytes + at); }
 
 /// The passes of a segment. `Coder` has children(indices, n), singles(...), significance(...), refinement(...) for n
-/// indices of groups of the level above, of groups, or of quads, and begin() before each kind. kByFrame: no batch holds
-/// what depends on others of it but neighbours in the frame; only frames of less than four quads are not kept apart.
+/// indices of groups of the level above, of groups, or of quads, and begin() before each kind. kByFrame: entries of a
+/// batch depend on each other only as neighbours in the frame; only frames of less than four quads are not separated.
 template <class V, class Coder>
 __device__ __forceinline__ void first_pass(const DenseSegment<V>& s, int plane, int lane, Queue& queue, Coder& coder) {
   const DenseLevel& d = *s.d;
@@ -80,7 +79,7 @@ __device__ __forceinline__ void first_pass(const DenseSegment<V>& s, int plane, 
           [&](u32 i) { return undecided(load_bytes(s.up_group, i), load_bytes(s.up_closed, i), plane); },
           [&](const u32* indices, u32 n) { coder.children(indices, n); });
     } else {
-      // A group's context asks for those of the orientations before.
+      // A group's context uses those of the earlier orientations.
       const u32 count = static_cast<u32>(d.groups_t) * per_frame, end = static_cast<u32>(s.orientations) * count;
       u32 filled = 0;
       for (u32 first = 0; first < end; first += count)

@@ -1,5 +1,5 @@
-// A codeword of the dense profile as it is written on the device: codec/entropy/dense/range_coder.h's encoder, and the
-// pages from a pool that it grows in, 512, 1024, 2048 ... bytes long, so that nothing need be known of its length.
+// Writes a codeword of the dense profile on the device: codec/entropy/dense/range_coder.h's encoder. A codeword grows
+// in pages of 512, 1024, 2048 ... bytes from a pool, so that its length need not be known.
 #pragma once
 
 #include "codec/entropy/dense/dense_arithmetic.h"
@@ -20,8 +20,8 @@ struct Pages {
   }
 };
 
-/// codec/entropy/dense/range_coder.h's encoder. The last unit of 16 bits that a carry can still change, and the run of
-/// ones behind it, are held back, so that nothing that was written changes.
+/// codec/entropy/dense/range_coder.h's encoder. It holds back the last unit of 16 bits that a carry can still change,
+/// and the run of ones after it, so that written bytes never change.
 class RangeWriter {
  public:
   struct Mark {
@@ -60,7 +60,7 @@ class RangeWriter {
   }
   __device__ bool lost() const { return lost_; }
 
-  /// After finish(): how many bytes of the codeword decode everything before the mark.
+  /// After finish(): the number of bytes of the codeword that decode everything before the mark.
   static __device__ u32 bytes_until(const Mark& m, const Pages& pages, u32 size) {
     return dense::bytes_until_mark(m.bytes, m.low & 0xffffffffffffull, m.low >> 63 != 0, size,
                                    [&](u32 i) -> u64 { return i < size ? *pages.at(i) : 0; });

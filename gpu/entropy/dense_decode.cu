@@ -63,8 +63,8 @@ struct DecodeShared {
   u8 energy_class[256];
 };
 
-// Contexts whose probabilities are in shared memory for one orientation at a time: those of significance, or those of
-// groups; and the others, which are there for all.
+// Contexts whose probabilities are in shared memory for one orientation at a time (those of significance, or those of
+// groups), and the others, which are always there.
 constexpr u32 kSignificanceWindow = dense::kRefinement, kGroupWindow = dense::kContexts - dense::kAny,
               kKept = dense::kAny - dense::kRefinement;
 constexpr u32 kWindowStates = std::max(kSignificanceWindow, kGroupWindow),
@@ -80,7 +80,7 @@ struct alignas(16) FourStates {
 /// The probabilities of a segment.
 class SegmentStates {
  public:
-  u32* states;  ///< shared: the window, then what is kept of each orientation
+  u32* states;  ///< shared: the window, then the probabilities of each orientation
 
   __device__ SegmentStates(u32* shared, u32* saved, const u32* start, const u32* tables, u32 orientations, u32 lane)
       : states(shared), saved_(saved), start_(start), tables_(tables), lane_(lane) {
@@ -195,8 +195,8 @@ struct BatchDecoder {
     return entry >> kResultBits == row_tag ? entry & ((1u << kResultBits) - 1) : 0;
   }
   /// pack(place, q) of every lane, then prepare(o) for the orientation of the first, then code(q, o, left, above) in
-  /// order by one of them. `around`: how the results of the row above become code's `above`. Returns what this lane's
-  /// came to.
+  /// order by one of them. `around`: turns the results of the row above into code's `above`. Returns the result of this
+  /// lane.
   template <class Pack, class Prepare, class Around, class Code>
   __device__ __forceinline__ u32 batch(const u32* indices, u32 n, int log2_groups, int frames, Place& p, QuadPack& q,
                                        Pack pack, Prepare prepare, Around around, Code code) {
@@ -357,7 +357,7 @@ struct BatchDecoder {
   }
 };
 
-/// Waits until the first pass of a plane of the segment depended on is done and what it wrote can be seen.
+/// Waits until the first pass of a plane of the parent segment is done and its results are visible.
 __device__ __forceinline__ void wait_for(const u32* progress, int plane, int lane) {
   if (lane == 0)
     while (*static_cast<const volatile u32*>(progress) > static_cast<u32>(plane)) __nanosleep(500);
@@ -434,7 +434,7 @@ __device__ __forceinline__ C restored(u32 m, bool negative, float, float, i32 of
   return static_cast<C>(negative ? -v : v);
 }
 
-/// A warp per frame of an orientation of a block; writes what is not zero.
+/// A warp for each frame of an orientation of a block; writes the non-zero coefficients.
 template <class C, class V>
 __global__ void __launch_bounds__(kRestoreWarps * 32)
     restore_kernel(DecodeArgs a, V* values, C* coefficients, const float* steps, int centroid, u32 first_level) {

@@ -46,7 +46,7 @@ namespace {
 using EncodeArgs = DenseEncodeArgs;
 constexpr int kLoadWarps = 4;
 constexpr int kRing = 1024, kMostDecisions = 9;  // of a lane in a row
-enum RingEnd : u32 { kGoesOn, kPass, kLast };    // what a buffer of decisions ends with
+enum RingEnd : u32 { kGoesOn, kPass, kLast };    // ends a buffer of decisions
 
 template <class V>
 __device__ __forceinline__ DenseArrays<V> arrays(const EncodeArgs& a, V* values) {
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kWeighWarps * 32) weigh_kernel(EncodeArgs a) {
   if (segment >= a.t.segment_count) return;
   const DeviceSegment at = a.t.segments[segment];
   const int top = static_cast<int>(a.top[segment]);
-  // Pass i, first the top plane's first; behind the last one the energy.
+  // Pass i, starting with the top plane's first; after the last one the energy.
   for (int i = static_cast<int>(threadIdx.x % 32); i <= 2 * top; i += 32) {
     const int from = i == 2 * top ? 2 * a.planes : 2 * (top - 1 - i / 2) + i % 2;
     const double sum = weighted_sum(a.t, a.dense, a.measure, a.frame_sum, 2 * a.planes + 1, at, from);

@@ -1,5 +1,5 @@
 // Building blocks of the zerotree kernels: bit primitives on words of 64 slots, sums and prefix sums over a warp, and
-// the way to a word's place in the tables. FORMAT.md "Fast profile" tells which bits go where, and
+// the addressing of words in the tables. FORMAT.md "Fast profile" specifies the order of the bits;
 // codec/entropy/fast/zerotree_kernels.cpp is the reference.
 #pragma once
 
@@ -50,7 +50,7 @@ __device__ __forceinline__ u64 deposit_bits(u64 x, u64 mask) {
                    << 32;
 }
 
-/// One bit per group from slot 0 of every group: the bits at multiples of the arity, moved together.
+/// One bit for each group from slot 0 of every group: the bits at multiples of the arity, packed.
 __device__ __forceinline__ u32 gather_groups(u64 x, int arity) {
   if (arity == 4) {
     x &= 0x1111111111111111ull;

@@ -32,7 +32,7 @@ struct ZerotreeDecodeArgs {
   const PartInput* part;
   BlockError* error;
   const u32* bytes;
-  u64 last_word;  // of bytes that may be read with two behind it
+  u64 last_word;  // of bytes that may be read with two after it
 };
 
 namespace {
@@ -49,7 +49,7 @@ __device__ __forceinline__ u8* asked_from(const DecodeArgs& a, u32 word, u32 gro
   return a.asked_from + static_cast<std::size_t>(word - a.first_root_word) * 16 + group;
 }
 
-/// Bits of the input from a position on.
+/// Bits of the input from a position.
 __device__ __forceinline__ u64 peek(const DecodeArgs& a, u64 at) {
   u64 w = at >> 5;
   w = w < a.last_word ? w : a.last_word;
@@ -70,8 +70,8 @@ struct Sums {
   __device__ u64& tile(int t) const { return memory[1 + t]; }
 };
 
-/// What is kept of every word, by its number in the segment: in shared memory if it fits, else in device memory. open:
-/// by number in the segment above.
+/// The state of every word, by its number in the segment: in shared memory if it fits, otherwise in device memory.
+/// open: by number in the segment above.
 struct Words {
   u64* sig;
   u16 *act, *seen, *raw, *single, *open;
@@ -83,14 +83,14 @@ __host__ __device__ inline u32 words_bytes(int tiles, int parent_tiles) {
   return kTileWords * (16 * static_cast<u32>(tiles) + 2 * static_cast<u32>(parent_tiles));
 }
 
-/// The threads that work on a segment: so many warps from the first on; the others have left.
+/// The threads that work on a segment: this many warps from the first on; the others have left.
 struct Team {
   int warps, warp, lane;
   __device__ int threads() const { return 32 * warps; }
 };
 
-/// A step: work(tile) does what is left of the step before and gives this lane's bits of the next; afterwards
-/// sums.tile(t) is what comes before tile t. All threads call it. A tile has the same warp in all steps.
+/// A step: work(tile) finishes the previous step and returns this lane's number of bits in the next; afterwards
+/// sums.tile(t) is the sum of all before tile t. All threads call it. A tile has the same warp in all steps.
 template <class Work>
 __device__ __forceinline__ u64 add_up(const Team& team, const Sums& sums, int tiles, const Work& work) {
   for (int t = team.warp; t < tiles; t += team.warps) {
@@ -119,14 +119,14 @@ __device__ __forceinline__ void finish(const Team& team, int tiles, const Work& 
   for (int t = team.warp; t < tiles; t += team.warps) work(t);
 }
 
-/// A segment while it is decoded: where its words lie in the tables, what is kept of them, and the place in its bits.
-/// All threads of the team have one each and call the same functions; a step's name is that of FORMAT.md.
+/// A segment while it is decoded: where its words are in the tables, their state, and the position in its bits. All
+/// threads of the team have one each and call the same functions; a step has its name from FORMAT.md.
 struct SegmentDecoder {
   const DecodeArgs& a;
   const Sums& sums;
   const Team& team;
   const DeviceLevel& l;
-  const DeviceLevel& up;  ///< of the spatial parent; of level 0 where there is none
+  const DeviceLevel& up;  ///< of the spatial parent; of level 0 if there is none
   u32 segment, block, block_of_level;
   int lane, arity, k;
   bool temporal;  ///< k = 0 with a temporal parent
@@ -136,7 +136,7 @@ struct SegmentDecoder {
   const u16* exists;
   Words of;
   u64 from = 0;      ///< the first bit of the part
-  u32 position = 0;  ///< bits of the part that are taken
+  u32 position = 0;  ///< bits of the part that are consumed
 
   __device__ __forceinline__ SegmentDecoder(const DecodeArgs& args, u32 number, const DeviceSegment& at, const Sums& s,
                                             u64* shared, const Team& t)
@@ -174,12 +174,12 @@ struct SegmentDecoder {
   __device__ __forceinline__ u32 thread() const { return static_cast<u32>(team.warp * 32 + team.lane); }
   __device__ __forceinline__ u32 threads() const { return static_cast<u32>(team.threads()); }
   __device__ __forceinline__ bool live(int t) const { return a.first[own_tile + static_cast<u32>(t)] != kNever; }
-  /// This lane's bits of a step, when those of all lanes before it lie between.
+  /// This lane's bits of a step, with those of all lanes before it in between.
   __device__ __forceinline__ u64 my_bits(int t, u32 count) const {
     return from + position + sums.tile(t) + sum_before(count, lane);
   }
 
-  /// Nothing is known of any word; root groups hang on those of their temporal parent, decoded before.
+  /// Initialises all words as unknown; root groups depend on those of their temporal parent, which were decoded before.
   __device__ __forceinline__ void clear() const {
     for (u32 w = thread(); w < word_count(); w += threads()) {
       of.act[w] = 0;
@@ -211,12 +211,12 @@ struct SegmentDecoder {
   __device__ __forceinline__ void activate(u32 j, u32 groups, int plane) const {
     of.act[j] = static_cast<u16>(of.act[j] | groups);
     u8& first = a.first[own_tile + j / kTileWords];
-    if (first == kNever) first = static_cast<u8>(plane);  // whoever writes it, writes the same
+    if (first == kNever) first = static_cast<u8>(plane);  // all threads that write it write the same
     if (k == 0)
       for (u32 m = groups; m; m &= m - 1)
         *root_planes(a, own + j, static_cast<u32>(__ffs(static_cast<int>(m)) - 1)) = static_cast<u8>(plane + 1);
   }
-  /// Takes a bit for each group in `mask`, this lane's of tile t, and activates those that are 1.
+  /// Reads a bit for each group in `mask`, this lane's of tile t, and activates those that are 1.
   __device__ __forceinline__ void take_groups(int t, u32 mask, int plane) const {
     const u64 at_bit = my_bits(t, count_bits(mask));
     if (!mask) return;
@@ -250,7 +250,8 @@ struct SegmentDecoder {
     position += first_of(total);
   }
 
-  /// B: groups of the parent level that are asked whether any group below them is active, and those where that follows.
+  /// B: groups of the parent level with a bit for whether any group below them is active, and those for which that is
+  /// implied.
   __device__ __forceinline__ u32 sets_asked(int t, int plane, u32& implied) const {
     const int j = t * kTileWords + lane;
     implied = 0;
@@ -366,7 +367,7 @@ struct SegmentDecoder {
   }
   __device__ __forceinline__ u32 position_bits() const { return arity == 4 ? 2 : 3; }
 
-  /// R, F: counted, and taken when the slots of S are counted. Returns the bits of S, those of P in the upper half.
+  /// R, F: counted, and read when the slots of S are counted. Returns the bits of S, those of P in the upper half.
   __device__ __forceinline__ u64 take_refinement_and_flags(int plane) {
     const u64 refinement = add_up(team, sums, tiles, [&](int t) -> u64 {
       if (!live(t)) return 0;
@@ -430,7 +431,7 @@ struct SegmentDecoder {
     });
   }
 
-  /// N: signs; and what the next plane and the next level must know of this one.
+  /// N: signs; and the state of this plane for the next plane and the next level.
   __device__ __forceinline__ void take_signs(int plane, u64 count) {
     finish(team, tiles, [&](int t) {
       if (!live(t)) return;
@@ -453,7 +454,7 @@ struct SegmentDecoder {
     __syncthreads();
   }
 
-  /// Planes from the top to the lowest that was received. A part that does not end where it should ends the segment.
+  /// Planes from the top to the lowest received one. A part that does not end at its length ends the segment.
   __device__ __forceinline__ void planes(const SegmentInput& input) {
     const PartInput* part = a.part + static_cast<std::size_t>(segment) * static_cast<std::size_t>(a.t.layers);
     int layer = 0;
@@ -491,7 +492,7 @@ __device__ void decode_segment(const DecodeArgs& a, u32 segment, const Sums& sum
   const DeviceSegment at = a.t.segments[segment];
   const SegmentInput input = a.segment[segment];
   if (input.low >= input.top) return;
-  // Another segment of the block may be found wrong at this moment: one thread looks for all.
+  // Another segment of the block may fail at this moment, so one thread reads the state for all.
   if (team.warp == 0 && team.lane == 0)
     sums.total() = a.error[a.t.root_block[a.t.levels[at.level].component] + at.block].segment_and_one;
   __syncthreads();
@@ -524,7 +525,7 @@ __global__ void __launch_bounds__(32 * kMostWarps) root_kernel(DecodeArgs a, int
   }
 }
 
-/// Warps for a segment of so many tiles, its own or of the level above.
+/// Warps for a segment of this many tiles, its own or of the level above.
 __host__ __device__ inline int warps_for(int tiles) {
   const int warps = (tiles + kTilesPerWarp - 1) / kTilesPerWarp;
   return warps < kMostWarps ? warps : kMostWarps;
@@ -537,7 +538,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   int warps = warps_for(l.tiles > parent_tiles ? l.tiles : parent_tiles);
   warps = warps < 1 ? 1 : warps;
   const Team team{warps, static_cast<int>(threadIdx.x / 32), static_cast<int>(threadIdx.x % 32)};
-  if (team.warp >= warps) return;  // barriers do not wait for those that have left
+  if (team.warp >= warps) return;  // barriers do not wait for threads that have left
   const Sums sums{dynamic_shared<u64>()};
   decode_segment(a, first + blockIdx.x, sums, in_shared ? sums.memory + sums_bytes(most_tiles) / 8 : nullptr, team);
 }
@@ -612,7 +613,7 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
     : plan_(&plan), staged_(mode == FastMode::kStaged), planes_(planes) {
   require(planes >= 1 && planes <= 30, ErrorKind::kBadArgument, std::to_string(planes) + " bit planes; must be 1..30");
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
-  // What a block may have on this device, and not so much that blocks cannot fill a multiprocessor.
+  // Most shared memory of a block on this device, and not so much that blocks cannot fill a multiprocessor.
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   const auto attribute = [&](cudaDeviceAttr which) {
@@ -624,7 +625,7 @@ ZerotreeDecoder::ZerotreeDecoder(const TreePlan& plan, FastMode mode, int planes
   shared_bytes_ = std::min(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
                            attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / blocks -
                                attribute(cudaDevAttrReservedSharedMemoryPerBlock));
-  const int most = static_cast<int>(std::max(shared_bytes_, 48u << 10));  // what every device has, for the sums
+  const int most = static_cast<int>(std::max(shared_bytes_, 48u << 10));  // available on every device, for the sums
   check(cudaFuncSetAttribute(root_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "cudaFuncSetAttribute");
   check(cudaFuncSetAttribute(segment_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
         "cudaFuncSetAttribute");
@@ -679,7 +680,7 @@ ZerotreeDecodeArgs ZerotreeDecoder::args() const {
 void ZerotreeDecoder::decode(const std::uint8_t* bytes, std::size_t size, const Stream& stream) {
   ZerotreeDecodeArgs a = args();
   a.bytes = reinterpret_cast<const u32*>(bytes);
-  a.last_word = size / 4;  // with 16 bytes behind the parts, two more can be read
+  a.last_word = size / 4;  // with 16 bytes after the parts, two more can be read
   check(cudaMemsetAsync(first_.data(), kNever, first_.size(), stream.get()), "cudaMemsetAsync");
   check(cudaMemsetAsync(errors_.data(), 0, errors_.size() * sizeof(BlockError), stream.get()), "cudaMemsetAsync");
   for (int k = 0; k < plan_->resolutions(); ++k) {

@@ -19,8 +19,8 @@
 
 namespace trivelet::gpu {
 
-/// Sub-streams as they are counted for a tile. kOwnSets: A at k = 0, D at k = 1; kSets and kChildren are B and, from
-/// k = 2 on, D: they belong to the segment of the next level.
+/// Sub-streams as they are counted for a tile. kOwnSets: A at k = 0, D at k = 1. kSets and kChildren are B and, from k
+/// = 2 on, D: they belong to the segment of the next level.
 enum Stage { kOwnSets = 0, kSets, kChildren, kRefinement, kFlags, kSignificance, kPositions, kSigns, kStages };
 
 struct ZerotreeEncodeArgs {
@@ -48,7 +48,8 @@ namespace {
 constexpr unsigned kWarps = 4;
 using EncodeArgs = ZerotreeEncodeArgs;
 
-/// Planes for which a tile has a row of counts: its own, or where it can be asked in vain, its segment's.
+/// Planes for which a tile has a row of counts: its own planes, or its segment's if it can have bits without active
+/// groups.
 __device__ __forceinline__ int tile_rows(const EncodeArgs& a, const DeviceLevel& l, u32 tile, u32 block) {
   return l.k <= 1 ? static_cast<int>(a.segment_top[l.first_segment + block]) : a.tile_top[tile];
 }
@@ -150,7 +151,8 @@ __global__ void __launch_bounds__(kWarps * 32)
   const DeviceLevel& cl = a.t.levels[has_children ? l.child : 0];
   const u32 child_base = has_children ? first_word(cl, at.block) : 0;
   const int children = !has_children || !inside ? 0 : l.k == 0 ? cl.orientations : cl.arity;
-  const auto child_word = [&](int c) {  // of k = 0: by orientation; else the c-th word below this one, if there is one
+  const auto child_word = [&](int c) {  // of k = 0: by orientation; otherwise the c-th word below this one, if there is
+                                        // one
     if (l.k == 0) return c * cl.words + j;
     return i * cl.arity + c < cl.words ? o * cl.words + i * cl.arity + c : -1;
   };
@@ -204,7 +206,7 @@ __global__ void join_kernel(EncodeArgs a) {
   const u32* roots = a.t.roots + c * static_cast<u32>(a.t.families);
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
 
-  // Planes of the groups' own sets: activity never ends, so it is the number of planes with it.
+  // Planes of the groups' own sets: a group stays active, so it is the number of planes with activity.
   for (int b = 0; b < a.t.families; ++b) {
     const DeviceLevel& l = a.t.levels[roots[b]];
     for (int w = thread; w < l.words; w += threads) {
@@ -290,7 +292,7 @@ __device__ __forceinline__ void put_bits(u32* output, u64 at, u64 value) {
   if (high) atomicOr(to + 2, high);
 }
 
-/// What a word says at a plane: per sub-stream the bits, and behind "asked" the groups or slots that have one.
+/// The bits of a word at a plane, for each sub-stream; in "asked" the groups or slots that have a bit.
 struct PlaneWord {
   u64 bits, fresh;       ///< of the plane; coefficients that become significant
   u32 own, own_asked;    ///< sets of this word's own groups
@@ -301,11 +303,11 @@ struct PlaneWord {
   u32 single;  ///< groups that say the place of their only new coefficient
 };
 
-/// A word on its way through the planes: what is known above the plane, and the words its sets are in.
+/// The state of a word from plane to plane: what is known above the plane, and the words that contain its sets.
 struct WordCoder {
   const EncodeArgs& a;
   const DeviceLevel& l;
-  const DeviceLevel& cl;  ///< of the children; of level 0 where there are none
+  const DeviceLevel& cl;  ///< of the children; of level 0 if there are none
   int lane, arity, j;     ///< j: number of the word in its level
   bool inside, root, below_root, has_children;
   int o, i;
@@ -447,7 +449,7 @@ struct WordCoder {
   }
 };
 
-/// The parts that a segment's planes go to: its layer, and where the part begins.
+/// The parts of a segment's planes: the layer, and where the part begins.
 struct PartCursor {
   const EncodeArgs& a;
   const u8* low;  ///< by layer
@@ -568,7 +570,7 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(EncodeArgs a) {
       bits = 0;
     }
     for (int stage = 0; stage < kStages; ++stage) {
-      // B and D stand in the rows of the level above, except D at k = 1
+      // B and D are in the rows of the level above, except D at k = 1
       const bool from_parent = stage == kSets || stage == kChildren;
       if (from_parent && (l.k == 0 || (stage == kChildren && l.k == 1))) continue;
       if (stage == kOwnSets && l.k != 0) continue;

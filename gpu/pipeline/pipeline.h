@@ -95,7 +95,7 @@ class EncodePipeline {
     StageTimes times;
     std::shared_ptr<const DeviceBuffer<std::byte>> samples{};  ///< on the device, as long as this is held
   };
-  /// Waits for the oldest GOP; false when none is in flight. The result but for its samples is valid until
+  /// Waits for the oldest GOP; false if none is in flight. The result, except for its samples, is valid until
   /// PipelineOptions::lent more are collected and another GOP is submitted.
   bool collect(Result& result);
   /// Whether collect() has one and nothing to wait for.
@@ -114,18 +114,18 @@ SampleAllocator frame_memory(const PipelineOptions& options);
 
 /// Where every part of a result begins; scratch memory of unpack().
 using PartPlaces = std::vector<std::size_t>;
-/// A result as the container wants it. Bytes are not copied: `out` is valid as long as the result.
+/// A result for the container. Bytes are not copied: `out` is valid as long as the result.
 void unpack(const StreamHeader& header, const EncodePipeline::Result& result, PartPlaces& places, CodedGop& out);
 
 class DecodePipeline {
  public:
-  /// `pool` puts together what the device gets; it is used by submit() only and must outlive the pipeline.
+  /// `pool` assembles the input of the device. Only submit() uses it; it must outlive the pipeline.
   DecodePipeline(const StreamHeader& header, const Reduction& reduction, const PipelineOptions& options,
                  ThreadPool& pool);
   ~DecodePipeline();
   int slots() const;
   int in_flight() const;
-  /// Copies what was received and decodes it.
+  /// Uploads the received data and decodes them.
   void submit(const LayeredGop& received);
 
   struct Result {

@@ -1,4 +1,4 @@
-// Rounding by what coefficients cost, on the device (codec/entropy/dense/rounding.h): the same bits.
+// Rounding of coefficients by their cost, on the device (codec/entropy/dense/rounding.h): the same bits.
 #pragma once
 
 #include "gpu/pipeline/pipeline.h"

@@ -27,7 +27,7 @@ class GopTransforms {
   void forward(const T* values, int component, Q* coefficients, const float* steps, const Stream& stream);
   template <class Q>
   void inverse(const Q* coefficients, const float* steps, int component, T* values, const Stream& stream);
-  /// What values are to be multiplied by for what was left out.
+  /// The factor of values for the levels that were left out.
   float gain_of(int component) const;
   std::size_t device_bytes() const;
 

@@ -1,10 +1,10 @@
-// Batches of volumes: GOPs stay on the device, a kernel looks up which voxel each of their numbers stands for, and when
-// all are there another one finds the hashes of what was decoded.
+// Batches of volumes: GOPs stay on the device. A kernel looks up the voxel of each of their numbers, and when all GOPs
+// are there another one computes the hashes.
 //
-// XXH64 is a chain of dependent multiplications, 30 cycles for 32 bytes, so that a GOP of 8 MB takes 4 ms however few
-// there are; a block has one each, and those of 64 streams go side by side. It reads voxels and looks up the numbers
-// again, so that no samples need be kept until then, and the map is checked with them. One warp has the chain, the
-// others look up what it needs next.
+// XXH64 is a chain of dependent multiplications, 30 cycles for 32 bytes, so that a GOP of 8 MB takes 4 ms. A block has
+// one GOP each, and those of 64 streams run in parallel. It reads voxels and looks up the numbers again, so that no
+// samples need be kept until then, and the map is checked, too. One warp has the chain, the others look up its next
+// input.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -26,7 +26,7 @@
 
 namespace trivelet::gpu {
 
-/// Voxels of a GOP and what its samples are to hash to.
+/// Voxels of a GOP and the expected hash of its samples.
 struct HashCheck {
   const void* voxels;
   std::uint64_t count;
@@ -52,10 +52,10 @@ using u64 = std::uint64_t;
 
 constexpr u32 kMapNumbers = 65536;  // that 16 bits can hold
 constexpr int kMapThreads = 256;
-constexpr u64 kMostMapBlocks = 4096;  // enough for a device; each goes on behind them
+constexpr u64 kMostMapBlocks = 4096;  // enough for a device; each continues after them
 
-/// Numbers of one byte or two to voxels of one byte or two. A number above `last` is not one of the
-/// map: losses make such, but where there is a hash it cannot be found again in the voxels, and `doubt` is not null.
+/// Numbers of one byte or two to voxels of one byte or two. A number above `last` is not in the map: losses make such
+/// numbers, but if there is a hash it cannot be recomputed from the voxels, and `doubt` is not null.
 template <class S, class V>
 __global__ void __launch_bounds__(kMapThreads)
     map_kernel(const S* samples, V* voxels, u64 count, const u16* voxel_of, u32 last, u32* doubt) {
@@ -89,10 +89,10 @@ constexpr int kHashThreads = 32 * (1 + kLookUpWarps);
 constexpr int kThreadWords = 4;  // that a thread looks up at a time
 constexpr int kHashedWords = 32 * kLookUpWarps * kThreadWords;
 
-/// What the four lanes of XXH64 are behind the whole 32 bytes; `lanes` is shared memory.
+/// The four lanes of XXH64 after the whole 32-byte units; `lanes` is shared memory.
 template <class S, class V>
 __device__ void hash_lanes(const HashCheck& c, u64* lanes) {
-  __shared__ u64 products[2][kHashedWords];  // of the words at hand, and of the next
+  __shared__ u64 products[2][kHashedWords];  // of the current words, and of the next
   const u64 whole = c.count * sizeof(S) / 32 * 4;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const auto look_up = [&](u64 first) {
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kHashThreads) hash_kernel(const HashCheck* che
   if (xxh64::digest(lanes, bytes, rest) != c.hash) atomicOr(c.doubt, 1u);
 }
 
-/// Null where voxels are wider, or where two numbers stand for the same one: such a map cannot be turned round.
+/// Null if voxels are wider, or if two numbers stand for the same one: such a map cannot be inverted.
 std::shared_ptr<const BatchMap> tables_of(const VolumeMap& map) {
   const std::size_t wide = map.format.bytes();
   if (wide > 2 || map.last >= kMapNumbers) return nullptr;
@@ -265,7 +265,7 @@ std::shared_ptr<const BatchMap> VolumeBatch::State::map_for(const VolumeMap& map
   }
   std::shared_ptr<const BatchMap> made = tables_of(map);
   if (!made) return made;
-  std::shared_ptr<const BatchMap> oldest;  // given back without the lock
+  std::shared_ptr<const BatchMap> oldest;  // released without the lock
   const std::lock_guard lock(mutex);
   if (maps.size() == kMostMaps) {
     oldest = std::move(maps.front());
@@ -316,7 +316,7 @@ bool VolumeBatch::State::decode(const PlainVolume& plain, ByteSource& source, vo
     if (hash && !checks_are_believed)
       found.push_back({to, count, tables.number_of.data(), *hash, job.doubt.data(), wide, narrow});
     slices += frames;
-    on.synchronize();  // the next GOP goes where this one is
+    on.synchronize();  // the next GOP replaces this one
   }
   lanes.give_back(std::move(lane));
   return slices == plain.output.all_slices();
@@ -339,7 +339,7 @@ std::uint64_t VolumeBatch::decode(std::size_t job, ByteSource& source, const Vol
     memory = s.memory.take();
     memory->map = std::move(map);
     done = s.decode(*plain, source, voxels, *memory, found);
-  } catch (const Error&) {  // VolumeDecoder says what it is
+  } catch (const Error&) {  // VolumeDecoder reports the error
   }
   if (!memory) return 0;
   if (!done) {

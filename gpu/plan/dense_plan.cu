@@ -82,7 +82,7 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
   }
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return size[a] > size[b]; });
-  // The lowest bands depend on each other by family; the other segments stand behind them, coarse to fine.
+  // The lowest bands depend on each other by family; the other segments follow them, coarse to fine.
   std::vector<std::uint32_t> parents_first(tree.segments());
   std::iota(parents_first.begin(), parents_first.end(), 0u);
   std::vector<int> family(tree.first_segment(1));

@@ -1,11 +1,11 @@
-// What the dense coder's kernels know of a block beyond the tree's tables: where the known magnitudes, groups and rows
-// of a segment lie in device memory, and how far they reach in blocks at the borders
+// The description of a block for the dense coder's kernels, beyond the tree's tables: where the known magnitudes,
+// groups and rows of a segment are in device memory, and how far they extend in blocks at the borders
 // (codec/entropy/dense/dense_block.h).
 //
-// A level of a block holds, without gaps, per orientation and frame `side` rows of `side` coefficients, a byte per
-// group of siblings, and a byte per row of groups. A byte is the number of planes in which the group, or any of the
-// row's, is active, so that "active at plane p" is byte > p in the encoder, which knows all, and in the decoder, which
-// writes p + 1 when it learns so.
+// A level of a block has, without gaps, for each orientation and frame `side` rows of `side` coefficients, a byte for
+// each group of siblings, and a byte for each row of groups. A byte is the number of planes in which the group, or any
+// of the row's, is active. So "active at plane p" is byte > p in the encoder, which knows all, and in the decoder,
+// which writes p + 1 when it decodes that.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct DenseTables {
   const std::uint32_t* start;  ///< states: probability, and decisions seen in the upper half
   const std::uint16_t* rates;
   const std::uint8_t* energy_class;    ///< [256]
-  const std::uint32_t* parents_first;  ///< segments, each behind the one it depends on
+  const std::uint32_t* parents_first;  ///< segments, each after the one it depends on
   const std::uint32_t* order;          ///< segments, the largest first
   const std::uint32_t* of_resolution;  ///< levels, by k
 };

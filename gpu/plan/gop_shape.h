@@ -1,4 +1,4 @@
-// Everything about GOPs of one length on the device: geometry, where coefficients and samples lie, tables of the
+// All data about GOPs of one length on the device: geometry, memory layout of coefficients and samples, tables of the
 // coders.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace trivelet::gpu {
 
-/// Everything about GOPs of one length: geometry, memory layout, tables on the device.
+/// All data about GOPs of one length: geometry, memory layout, tables on the device.
 struct GopShape {
   StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
   Reduction reduction;        ///< as far as these GOPs have levels for it
   int frames = 0;             ///< of the GOP
-  std::vector<Shape> shapes;  ///< of the components on this side of the reduction, with what stands before the frames
+  std::vector<Shape> shapes;  ///< of the reduced components, with the places before the frames
   std::vector<Decomposition> decompositions;
   std::unique_ptr<StreamGeometry> geometry;
   std::vector<CoefficientLayout> layouts;
@@ -27,10 +27,10 @@ struct GopShape {
   std::unique_ptr<TreePlan> plan;
   std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
 
-  /// `header`: of_gop(). `by_plane`: as GopChoices::passes asks of the fast profile.
+  /// `header`: of_gop(). `by_plane`: as GopChoices::passes needs of the fast profile.
   GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
   bool moves() const { return header.temporal == Wavelet::kMotion; }
-  /// Frames on this side of the reduction.
+  /// Frames after the reduction.
   int frames_left() const { return shapes[0].frames - (header.key_last ? 1 : 0); }
   std::size_t sample_bytes() const { return sample_origin.back(); }
   std::size_t device_bytes() const { return plan->device_bytes() + (dense ? dense->device_bytes() : 0); }

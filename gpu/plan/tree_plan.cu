@@ -70,8 +70,8 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
         d.band = static_cast<std::uint32_t>(bands.size());
         for (int i = 0; i < l.orientations; ++i) {
           DeviceBand band;
-          // Where all levels that split time are dropped, a dyadic target has no bands that are high along it; those of
-          // the tree are empty then.
+          // If all levels that split time are dropped, a dyadic target has no bands that are high along time; those of
+          // the tree are then empty.
           const int orientation = BlockGrid::orientation(k, i);
           if (d.wanted && orientation <= target.orientations()) {
             const CoefficientLayout::Band at = layouts[cu].band(target.at(b, k, orientation));

@@ -1,10 +1,9 @@
 // The zerotree coder's geometry (codec/transform/tree.h) as flat tables in device memory.
 //
 // The words of one level of one family of one code block (64 slots each, all orientations) are divided into *tiles* of
-// 32: a warp's work, a word per lane. Per-word arrays are indexed [tile * 32 + lane], arrays of bit planes
-// [(tile * planes + plane) * 32 + lane]; the tiles of a block's level follow each other, so word j of it is at
-// first_word(block) + j. Tiles are numbered finest resolution first (the encoder goes from fine to coarse), segments
-// coarsest first (the decoder's way).
+// 32: a warp's work, a word for each lane. Arrays of words are indexed [tile * 32 + lane], arrays of bit planes [(tile
+// * planes + plane) * 32 + lane]. The tiles of a block's level are consecutive, so its word j is at first_word(block) +
+// j. Tiles are numbered finest resolution first (the encoder's order), segments coarsest first (the decoder's order).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace trivelet::gpu {
 
 inline constexpr int kTileWords = 32;
 
-/// A level k of a family of a component; indices of other levels are -1 where there is none.
+/// A level k of a family of a component; indices of other levels are -1 if there is none.
 struct DeviceLevel {
   int component, family, k;
   int arity, orientations;
@@ -72,8 +71,8 @@ struct TreeTables {
 
 class TreePlan {
  public:
-  /// `layouts`: of the arrays of coefficients, per component; where they begin is `origins` (in elements). A
-  /// decoder's may be smaller than the geometry: reduced. `by_plane`: every plane is a layer.
+  /// `layouts`: of the arrays of coefficients, for each component; they begin at `origins` (in elements). A decoder's
+  /// may be smaller than the geometry: reduced. `by_plane`: every plane is a layer.
   TreePlan(const StreamHeader& header, const StreamGeometry& geometry, const std::vector<CoefficientLayout>& layouts,
            const std::vector<std::size_t>& origins, bool by_plane, const Stream& stream);
 

@@ -22,7 +22,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/// Median seconds of what `work` gives to the stream.
+/// Median seconds of the work that `work` puts on the stream.
 template <class Work>
 double time_on(const Stream& stream, int repeat, const Work& work) {
   const Event start(true), end(true);
@@ -209,7 +209,7 @@ Ccsds122TransformTimes measure_ccsds122_transform(int device, int width, int hei
   t.forward = time_on(stream, repeat, [&] {
     transform.forward({reinterpret_cast<const std::byte*>(from.data()), format, width, height, stride}, dwt, 8, stream);
   });
-  // What forward leaves are rounded coefficients; the inverse of the float transform takes floats.
+  // The forward transform gives rounded coefficients; the inverse of the float transform takes floats.
   copy(transform.bands().data[0], from.data(), std::min(size, transform.bytes() / 4), cudaMemcpyDeviceToDevice, stream);
   t.inverse = time_on(stream, repeat, [&] {
     transform.inverse(dwt, 8, -(1 << 15), 1 << 15,

@@ -1,12 +1,13 @@
-// CCSDS 122.0 on a GPU, from and to host memory: the bytes and pictures of codec/still/ccsds122. No CUDA in sight.
+// CCSDS 122.0 on a GPU, from and to host memory: the bytes and pictures of codec/still/ccsds122. This header includes
+// no CUDA.
 //
 //   gpu::Ccsds122Codec codec(0);                               // device 0
 //   ccsds122::Encoded e = codec.encode(view, params, pool);    // like ccsds122::encode
 //   ccsds122::Decoded d = codec.decode(e.bytes, {}, pool);     // like ccsds122::decode
 //
-// A codec belongs to one thread at a time and does one picture after the other: upload, kernels, download. It keeps its
-// memory for the next picture of the same size and parameters. To overlap the transfers of one picture with the kernels
-// of another, give two or three threads a codec each; every codec has a stream of its own.
+// A codec belongs to one thread at a time and processes one picture after the other: upload, kernels, download. It
+// keeps its memory for the next picture of the same size and parameters. To overlap the transfers of one picture with
+// the kernels of another, give two or three threads a codec each; every codec has its own stream.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ class Ccsds122Codec {
   std::unique_ptr<State> state_;
 };
 
-/// Median seconds of the stages on a device; the picture lies in device memory, but for the transfers.
+/// Median seconds of the stages on a device; the picture is in device memory, except for the transfers.
 struct Ccsds122Times {
   double upload = 0, download = 0;           ///< of the picture, page-locked memory
   double forward = 0, coder = 0;             ///< transform; everything after it up to the bytes in device memory

@@ -52,7 +52,7 @@ T* at_least(PinnedBuffer<T>& buffer, std::size_t size) {
 
 }  // namespace
 
-/// Memory of the segments of one parse(): what its SegmentData point into.
+/// Memory of the segments of one parse(), into which SegmentData points.
 struct ParsedBatch {
   std::uint64_t first_block = 0, first_plane = 0;
   std::uint32_t blocks = 0;
@@ -102,8 +102,7 @@ void Ccsds122Decoder::begin(std::span<const std::byte> bytes) {
 void Ccsds122Decoder::parse(std::span<ccsds122::ParseTask> tasks) {
   if (tasks.empty()) return;
   State& s = *state_;
-  // Arrays that grow lose what is in them, so the segments of one stream are parsed in one call; more calls would need
-  // room beside the old ones.
+  // Arrays lose their contents when they grow, so the segments of one stream are parsed in one call.
   require(s.parsed.empty(), ErrorKind::kInternal, "a stream is parsed once");
   std::vector<ccsds122_decode::ParseJob> jobs(tasks.size());
   std::uint64_t gaggles = 0;
@@ -178,7 +177,7 @@ void Ccsds122Decoder::picture(const ccsds122::PictureTask& task, const MutableVo
   }
   const DeviceBands& bands = s.transform->bands();
 
-  // Segments that the host has parsed go behind the others.
+  // Segments that the host has parsed follow the others.
   std::vector<ccsds122_decode::PlaceJob> places;
   std::vector<PlaceTile> tiles;
   std::uint64_t blocks = s.blocks, planes = s.planes;
@@ -214,7 +213,7 @@ void Ccsds122Decoder::picture(const ccsds122::PictureTask& task, const MutableVo
     places.push_back(j);
   }
   if (blocks > s.blocks) {
-    // Room behind: what is there already is carried over.
+    // Grows with its contents.
     const auto grow = [&](auto& buffer, std::size_t used, std::size_t size) {
       using T = std::remove_pointer_t<decltype(buffer.data())>;
       if (buffer.size() >= size) return buffer.data();

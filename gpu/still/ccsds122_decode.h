@@ -1,9 +1,8 @@
 // The device side of the CCSDS 122.0 decoder: a warp parses a segment, a thread restores a block.
 //
-// A segment's codes can only be read one after the other, so segments are what runs in parallel: streams of many small
-// ones decode fastest, a picture in one segment slower than on a CPU. Where segments begin is found by the host
-// (codec/still/ccsds122/ccsds122_decode.cpp): from a side index, or by having every place parsed that can be a
-// beginning.
+// A segment's codes can only be read one after the other, so segments run in parallel: streams of many small ones
+// decode fastest, a picture in one segment slower than on a CPU. The host finds where segments begin
+// (codec/still/ccsds122/ccsds122_decode.cpp): from a side index, or by parsing every place that can be a beginning.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the kernels of the CCSDS 122.0 decoder share: what is known about segments, and where everything lies.
+// Common data of the kernels of the CCSDS 122.0 decoder: the description of segments, and the addresses of all arrays.
 #pragma once
 
 #include <cstdint>

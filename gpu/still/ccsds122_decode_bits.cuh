@@ -20,7 +20,7 @@ __device__ __forceinline__ std::uint64_t stream_word(const SegmentArrays& a, std
   return i < a.stream_words ? swap_word(a.stream[i]) : 0;
 }
 
-/// Reads bits one after the other. Reading past `end` is allowed and gives whatever lies there, zeros in the end.
+/// Reads bits one after the other. Reading past `end` is allowed and gives the memory after it, at last zeros.
 struct BitsIn {
   const SegmentArrays& a;
   std::uint64_t end;

@@ -25,7 +25,7 @@ struct SegmentParser {
   const SegmentArrays& a;
   const ParseJob& job;
   const ParseTables& tables;
-  const PlaneMask& masks;  // of the plane at hand, in shared memory
+  const PlaneMask& masks;  // of the current plane, in shared memory
   BlockGroup& group;
   BitsIn bits;
   int lane;
@@ -158,7 +158,7 @@ struct SegmentParser {
             fast.refill();
             fine = !fast.damaged && !bits.overrun();
           }
-          if (!fine) {  // once more, with care: either the data end in this block or its bits cannot be
+          if (!fine) {  // again, with checks: either the data end in this block or its bits are invalid
             options = group.options[i / 16];
             p = group.plane[i];
             g = group.sign[i];
@@ -188,7 +188,7 @@ struct SegmentParser {
       }
       if (lane < 2 && gaggle * 16 < job.blocks) a.options[job.gaggle + gaggle] = group.options[lane];
       if (Stage == 3) {
-        // A block starts in the plane of its depth, and a family that was announced brings something.
+        // A block starts in the plane of its depth, and an announced family must have a significant coefficient.
         bool wrong = false;
         if (own && lane < stopped_at) {
           const unsigned h = nibble_flags(p | s);
@@ -208,7 +208,7 @@ struct SegmentParser {
     return ParseEnd::kDone;
   }
 
-  /// Stage 4 of plane b; what was read joins `significant`.
+  /// Stage 4 of plane b; adds its bits to `significant`.
   __device__ ParseEnd refinement(int b) {
     std::uint64_t* plane = a.plane + job.plane + static_cast<std::uint64_t>(b) * job.blocks;
     std::uint64_t position = agree_on_position();

@@ -10,7 +10,7 @@ namespace {
 
 using namespace ccsds122_decode;
 
-/// Value of a DC coefficient of which the bits >= plane are known.
+/// Value of a DC coefficient with known bits >= plane.
 __device__ __forceinline__ double dc_value(std::int32_t v, int plane, int shift) {
   const double unit = static_cast<double>(std::int64_t{1} << shift);
   const double half = plane > shift ? 0.5 * (static_cast<double>(std::int64_t{1} << plane) - unit) : 0.0;

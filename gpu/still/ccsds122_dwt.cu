@@ -1,11 +1,11 @@
-// A level of the CCSDS 122.0 transform is one kernel: one read and one write per sample.
+// A level of the CCSDS 122.0 transform is one kernel: one read and one write for each sample.
 //
-// A warp owns a strip of 120 columns and streams down a segment of rows; four columns per lane. Neighbours along a row
-// come by shuffles, those along a column from the last nine rows, which stay in registers; the next rows are on their
-// way meanwhile. No shared memory, no barrier. At the borders of the picture mirrored samples are loaded, at the
-// borders of a segment a few rows are computed twice (8 of about 100). The special rules of §3.3 for the first and last
-// samples are the general rule under mirroring, in integers exactly, in floats bit for bit because the mirrored terms
-// are the two sides of a sum.
+// A warp owns a strip of 120 columns and streams down a segment of rows; four columns for each lane. Neighbours along a
+// row come by shuffles, those along a column from the last nine rows, which stay in registers, while the next rows are
+// loaded. No shared memory, no barrier. At the borders of the picture mirrored samples are loaded; at the borders of a
+// segment a few rows are computed twice (8 of about 100). The special rules of §3.3 for the first and last samples are
+// the general rule under mirroring: exactly in integers, and bit for bit in floats, because the mirrored terms are the
+// two sides of a sum.
 #include "gpu/still/ccsds122_dwt.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using ccsds122::Narrow97M;
 using ccsds122::Wide97M;
 
 constexpr int kStripWarps = 4;      // per block
-constexpr int kStripBlocks = 5;     // per multiprocessor: what limits the registers
+constexpr int kStripBlocks = 5;     // per multiprocessor: limits the registers
 constexpr int kStripColumns = 120;  // written by a warp: the outer lanes only help
 constexpr int kUsualSegment = 48;   // row pairs
 constexpr int kShortestSegment = 4;
@@ -189,7 +189,7 @@ struct ForwardLevel {
   LevelGeometry g;
   const std::byte* in = nullptr;
   std::ptrdiff_t in_stride = 0;         // bytes
-  int real_width = 0, real_height = 0;  // what lies beyond repeats the last column and row
+  int real_width = 0, real_height = 0;  // places beyond repeat the last column and row
   bool packed = false;                  // rows of `in` can be read four samples at a time
   void* low = nullptr;                  // T, or the last level's rounded int32
   std::int32_t* band[3] = {};
@@ -309,7 +309,7 @@ __device__ __forceinline__ void load_bands(const InverseLevel& a, const SubbandS
       const int i = s.x / 2 + c;
       const int l = i < 0 ? -i : i >= w ? 2 * w - 1 - i : i, h = i < 0 ? -i - 1 : i >= w ? 2 * (w - 1) - i : i;
       r[2 * c] = left[l];
-      r[2 * c + 1] = right[h > 0 ? h : 0];  // where it is below 0 nobody needs it
+      r[2 * c + 1] = right[h > 0 ? h : 0];  // values below 0 are never used
     }
   }
 }
@@ -423,7 +423,7 @@ __global__ void transpose_kernel(const std::byte* in, std::ptrdiff_t in_stride, 
 
 // ----------------------------------------------------------------------------------------------------------- launchers
 
-/// Long segments compute fewer rows twice, short ones fill the device: whole rounds of the warps it can hold, of about
+/// Long segments compute fewer rows twice, short ones fill the device: whole rounds of its resident warps, of about
 /// kUsualSegment row pairs each.
 unsigned cut(LevelGeometry& g, int processors) {
   g.tiles = (2 * g.wide + kStripColumns - 1) / kStripColumns;

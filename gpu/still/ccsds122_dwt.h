@@ -1,8 +1,9 @@
 // The three-level wavelet transform of CCSDS 122.0-B-2 §3 on the device: the bits of the CPU's (ccsds122_dwt.cpp).
 //
 // Float 9/7 is computed in the order of operations of ccsds122_lifting.h without contraction, integer 9/7M in 32 bits
-// (up to 16 bits a sample) or with 64-bit intermediates, as on the CPU. Bytes that must move per sample, 4-byte samples
-// to 4-byte coefficients: 8 at the first level, a quarter of that at the next, ...: 10.5 in all; 8-bit samples 7.5.
+// (up to 16 bits a sample) or with 64-bit intermediates, as on the CPU. Bytes that must move for each sample, 4-byte
+// samples to 4-byte coefficients: 8 at the first level, a quarter of that at the next, ...: 10.5 in all; 8-bit samples
+// 7.5.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ using MutableDevicePicture = BasicDevicePicture<std::byte>;
 /// `to` becomes the transpose of `from`; the row stride of `to` is a whole number of samples.
 void transpose_picture(const DevicePicture& from, const MutableDevicePicture& to, const Stream& stream);
 
-/// Ten subbands in device memory, int32 or float. Rows are `pitch[level - 1]` values apart, a multiple of 8: what lies
-/// between the end of a row and the next is written too.
+/// Ten subbands in device memory, int32 or float. Rows are `pitch[level - 1]` values apart, a multiple of 8; the
+/// padding between rows is written too.
 struct DeviceBands {
   std::int32_t* data[ccsds122::kBands] = {};
   int pitch[3] = {};  ///< of level 1, 2, 3
@@ -46,8 +47,8 @@ struct DeviceBands {
 };
 inline int band_level(int band) { return band < ccsds122::kHL2 ? 3 : band < ccsds122::kHL1 ? 2 : 1; }
 
-/// The transform of pictures of one padded size, with its memory. Calls only give work to the stream; one call at a
-/// time per object and stream.
+/// The transform of pictures of one padded size, with its memory. Calls only queue work on the stream; one call at a
+/// time for each object and stream.
 class Ccsds122Transform {
  public:
   /// For pictures of blocks_wide x blocks_high blocks, 3 at least each way. Throws Unsupported when the device has too
@@ -60,8 +61,8 @@ class Ccsds122Transform {
   /// Pads, transforms, and rounds the coefficients of the float DWT: bands() then holds int32.
   void forward(const DevicePicture& picture, ccsds122::Dwt dwt, int bits, const Stream& stream);
 
-  /// The inverse of what bands() holds: int32, or float for the float DWT. Rounds and clamps to [low, high]; a picture
-  /// of kF32 receives the values as they are.
+  /// The inverse of the coefficients in bands(): int32, or float for the float DWT. Rounds and clamps to [low, high]; a
+  /// picture of kF32 receives the values unchanged.
   void inverse(ccsds122::Dwt dwt, int bits, std::int64_t low, std::int64_t high, const MutableDevicePicture& picture,
                const Stream& stream);
 

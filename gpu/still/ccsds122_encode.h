@@ -1,7 +1,7 @@
 // The CCSDS 122.0 encoder on the device: the bytes of codec/still, every parameter.
 //
-// A picture goes through the transform, then every block becomes bit planes, and gaggles of 16 blocks are coded in
-// parallel, twice: once for the lengths of their codes, whose prefix sums are the places in the stream, and once to
+// A picture goes through the transform, then every block becomes bit planes. Gaggles of 16 blocks are coded in
+// parallel, twice: once for the lengths of their codes, whose prefix sums are the positions in the stream, and once to
 // write the codes there. Only a limit for the whole stream (total_bytes) needs the host in the middle.
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace trivelet::gpu {
 
-/// Encodes pictures of one size and set of parameters that lie in device memory. All memory is taken when it is made.
-/// One picture at a time; not thread-safe.
+/// Encodes pictures in device memory of one size and set of parameters. All memory is allocated at construction. One
+/// picture at a time; not thread-safe.
 class Ccsds122Encoder {
  public:
-  /// `width` and `height` of the picture as given, before transposing. Throws like ccsds122::encode, and Unsupported
-  /// when the device has too little memory.
+  /// `width` and `height` of the picture as given, before transposing. Throws like ccsds122::encode, and Unsupported if
+  /// the device has too little memory.
   Ccsds122Encoder(int width, int height, SampleType format, const ccsds122::Params& params);
   ~Ccsds122Encoder();
   Ccsds122Encoder(Ccsds122Encoder&&) noexcept;
@@ -38,7 +38,7 @@ class Ccsds122Encoder {
   std::size_t size() const;
   const std::vector<std::uint32_t>& segment_bytes() const;
 
-  /// For measurements: only the transform of what start() does, or only the coding of what it left.
+  /// For measurements: only the transform of start(), or only the coding of its result.
   void start_transform(const DevicePicture& picture, const Stream& stream);
   void start_coding(const Stream& stream);
 

@@ -5,8 +5,8 @@
 
 namespace trivelet::gpu {
 
-/// For vstc::encode_waves: searches on GPU `device`. Throws BadArgument without Params::remember, for it computes every
-/// cost once, and Unsupported when the device has too little memory.
+/// For vstc::encode_waves: searches on GPU `device`. Throws BadArgument without Params::remember, because it computes
+/// every cost once, and Unsupported if the device has too little memory.
 vstc::MakeWaveSearch make_vstc_search(int device);
 
 }  // namespace trivelet::gpu

@@ -19,8 +19,7 @@ inline constexpr int kMaxDepth = 8;  ///< halvings from 64x64 to 4x4
 inline constexpr int kMaxArea = 64 * 64;
 inline constexpr int kContexts = vstc::kContexts;
 
-/// A sequence of directions in which a block is halved; every node of the prediction tree that lies at its end, one
-/// after the other.
+/// A sequence of directions in which a block is halved, and the consecutive nodes of the prediction tree at its end.
 struct Path {
   int depth = 0;
   int log2_w = 0, log2_h = 0;  ///< of its nodes

@@ -7,7 +7,7 @@
 namespace trivelet::gpu {
 
 /// A bound of the magnitudes of a component's quantised coefficients: the largest sample times the L1 norms of the
-/// analysis filters of each axis, over the subband's step (lossless: 1), with room for the rounding of every step.
+/// analysis filters of each axis, over the subband's step (lossless: 1), with a margin for the rounding of every step.
 double coefficient_bound(const StreamHeader& header, int component, int frames, float step);
 
 }  // namespace trivelet::gpu

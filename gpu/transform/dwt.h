@@ -82,8 +82,8 @@ class CoefficientLayout {
   std::array<int, 9> high_column_{};
 };
 
-/// Which of the levels that split time, of a dyadic transform of floats by CDF 9/7, one kernel does instead of two; the
-/// bits are the same. Others than kWhereFaster are for tests and measurements.
+/// For which levels that split time, of a dyadic transform of floats by CDF 9/7, one kernel replaces two; the bits are
+/// the same. Others than kWhereFaster are for tests and measurements.
 enum class JointLevels : std::uint8_t {
   kWhereFaster,
   kWherePossible,  ///< small ones, too

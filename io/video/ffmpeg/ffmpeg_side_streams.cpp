@@ -89,8 +89,8 @@ bool matches(AVFormatContext& input, AVStream& stream, const std::string& specif
   return found > 0;
 }
 
-/// Whether `other` is as large and as much the default as `best`: alpha and depth stand behind their picture, and may
-/// well have more bits than it has.
+/// True if `other` is as large and as much the default as `best`. Alpha and depth tracks follow the picture that they
+/// belong to, and may have more bits.
 bool is_first_of_equals(const AVStream& other, const AVStream& best) {
   constexpr int kPlaces = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS;
   const AVCodecParameters& codec = *other.codecpar;
