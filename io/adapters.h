@@ -33,7 +33,7 @@ struct FfmpegAdapter {
   /// Whether make_writer takes frames of `info` as they are. Throws for outputs that it would refuse for other reasons.
   bool (*output_holds)(const std::string& path, const VideoInfo& info, const std::string& muxer,
                        const WriterOptions& options);
-  /// Whether make_writer writes files of one picture.
+  /// True if make_writer writes files of one picture.
   bool (*writes_picture)(const std::string& path, const std::string& muxer);
 };
 
@@ -47,13 +47,13 @@ struct DicomFrame {
 };
 
 struct GdcmAdapter {
-  /// Samples of the frame into `pixels`, which has their size: 1, 2 or 4 bytes each, little-endian, those of a pixel
-  /// together. False for what GDCM cannot read. It may crash: see io/volume/child_process.h.
+  /// Decodes the samples of the frame into `pixels`, which has their size: 1, 2 or 4 bytes each, little-endian, packed.
+  /// False if GDCM cannot decode them. It may crash: see io/volume/child_process.h.
   bool (*decode)(const DicomFrame& frame, const std::byte* data, std::size_t size, std::vector<std::byte>& pixels);
 };
 
-/// Null in builds without the library. `user`: the file it is wanted for, which begins the message of the Error when it
-/// cannot be had.
+/// Null in builds without the library. `user`: the file that needs it; it begins the message of the Error if it cannot
+/// be loaded.
 const FfmpegAdapter* ffmpeg_adapter(const std::string& user);
 const GdcmAdapter* gdcm_adapter(const std::string& user);
 

@@ -13,7 +13,7 @@
 
 namespace trivelet::io {
 
-/// Not a trivelet::ByteSource: it looks ahead, and knows its name.
+/// Not a trivelet::ByteSource, because it looks ahead and has a name.
 class InputBytes {
  public:
   /// Opens `path`, "-" being standard input. Throws Io.
@@ -26,7 +26,7 @@ class InputBytes {
   std::string_view peek(std::size_t count);
   /// Reads `size` bytes; returns how many there were, fewer only at the end.
   std::size_t read(void* data, std::size_t size);
-  /// Reads what is there, at least one byte and at most `size`; 0 at the end.
+  /// Reads the available bytes, at least one and at most `size`; 0 at the end.
   std::size_t read_some(void* data, std::size_t size);
   /// Passes over `count` bytes; returns how many there were.
   std::uint64_t skip(std::uint64_t count);
@@ -35,8 +35,8 @@ class InputBytes {
   std::uint64_t position() const { return position_; }
   /// Regular files only.
   void seek(std::uint64_t position);
-  /// Reads from a place of a regular file, whatever position() is; any thread may. Returns how many bytes there were,
-  /// fewer only at the end.
+  /// Reads from a position of a regular file, whatever position() is; for any thread. Returns the number of bytes,
+  /// fewer than `size` only at the end.
   std::size_t read_at(std::uint64_t position, void* data, std::size_t size) const;
   /// For messages: the path or "standard input".
   const std::string& name() const { return name_; }

@@ -44,7 +44,7 @@ constexpr std::size_t kUser = 8;   // words of a user's
 constexpr std::size_t kShape = 2;  // words before the extents
 constexpr std::size_t kAxes = 4;
 
-/// Why the filter does not do what it was asked.
+/// Why the filter refuses.
 struct Refusal {
   std::string text;
 };
@@ -57,7 +57,7 @@ std::string text_of(double value) {
 /// The HDF5 that called.
 class Hdf5 {
  public:
-  /// `caller`: where the callback returns to.
+  /// `caller`: the return address of the callback.
   explicit Hdf5(const void* caller) {
     Dl_info found = {};
     if (dladdr(caller, &found) != 0) library_ = dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -83,7 +83,7 @@ class Hdf5 {
                                           get<hid_t>("H5E_PLINE_g"), get<hid_t>("H5E_CANTFILTER_g"), "Trivelet: %s",
                                           text.c_str());
     } catch (const Refusal&) {
-      // The result tells that something failed.
+      // The result reports that something failed.
     }
   }
 
@@ -91,7 +91,7 @@ class Hdf5 {
   void* library_ = nullptr;
 };
 
-/// Runs `work`; what it throws goes to HDF5's errors, and `failed` is the result.
+/// Runs `work`; its exceptions go to HDF5's errors, and `failed` is the result.
 template <typename Result, typename Work>
 Result answer(const Hdf5& hdf5, Result failed, const Work& work) {
   try {
@@ -169,7 +169,7 @@ void set_params(Chunk& chunk, const unsigned* words) {
   params.layers = static_cast<std::int32_t>(words[7]);
 }
 
-/// One, unless the environment says else: programs that read in parallel have a process for each core.
+/// One, unless the environment sets another number: programs that read in parallel have a process for each core.
 std::int32_t threads() {
   const char* asked = std::getenv("TRIVELET_THREADS");
   if (asked == nullptr) return 1;
@@ -210,14 +210,14 @@ unsigned type_of(const Hdf5& hdf5, hid_t type) {
   return 2 * static_cast<unsigned>(std::countr_zero(size)) + (is_signed ? 1 : 0) + big_endian;
 }
 
-/// All words of a dataset that is being made: the user's, then what its chunks are.
+/// All words of a new dataset: the user's, then the description of its chunks.
 std::vector<unsigned> words_of(const Hdf5& hdf5, hid_t properties, hid_t type, unsigned& flags) {
   std::vector<unsigned> words(kUser + kShape + H5S_MAX_RANK);
   std::size_t count = words.size();
   if (hdf5.get<decltype(H5Pget_filter_by_id2)>("H5Pget_filter_by_id2")(properties, kFilter, &flags, &count,
                                                                        words.data(), 0, nullptr, nullptr) < 0)
     throw Refusal{"no client data"};
-  // Behind the user's words may stand the shape of another dataset, of which this one shall be a copy (h5repack).
+  // After the user's words there may be the shape of another dataset, of which this one is a copy (h5repack).
   if (count > kUser && (count < kUser + kShape || count - kUser - kShape != words[kUser + 1]))
     throw Refusal{std::to_string(count) + " words of client data; at most 8"};
   std::fill(words.begin() + static_cast<std::ptrdiff_t>(std::min(count, kUser)), words.end(), 0u);
@@ -284,15 +284,15 @@ void decode(const void* stream, std::size_t bytes, const Chunk& chunk, void* sca
 
 // ---------------------------------------------------------------------------------------------------- callbacks
 
-/// May chunks of this shape and type be filtered so? Also of an optional filter no is an error: nobody wants to learn
-/// later that nothing was compressed.
+/// Can chunks of this shape and type be filtered so? Even for an optional filter "no" is an error, so that the user
+/// does not learn later that nothing was compressed.
 htri_t can_apply(hid_t properties, hid_t type, hid_t) {
   const Hdf5 hdf5(__builtin_return_address(0));
   return answer<htri_t>(hdf5, -1, [&] {
     unsigned flags = 0;
     const std::vector<unsigned> words = words_of(hdf5, properties, type, flags);
     Chunk chunk = chunk_of(words.data(), words.size());
-    // The library knows best what it refuses. One voxel does not fit into every size.
+    // The library decides what it refuses. One voxel does not fit into every size.
     set_shape(chunk, nullptr, 0);
     if (words[1] >= 4) chunk.params.bits_per_voxel = -1, chunk.params.total_bytes = 0;
     std::uint64_t voxel = 0;

@@ -1,10 +1,9 @@
-// ImageIO of ITK: programs over ITK read and write .tvl volumes when ITK_AUTOLOAD_PATH names the folder of this file.
+// ImageIO of ITK: programs over ITK read and write .tvl volumes if ITK_AUTOLOAD_PATH names the folder of this file.
 //
-// Volumes of 2 to 4 axes, of 1 to 4 scalars a voxel. A part that ITK asks for is decoded from its own part of the file.
-// Values are those that the header of the file means which the stream was made of: where it has a slope or an
-// intercept, floats. What is written is lossless unless SetCompressor says "MAX_ERROR=2", "QUALITY=70", "PSNR=50",
-// "BPP=1" or "RATIO=10"; it keeps the header of a NIfTI file (or of NRRD, where NIfTI has no such voxels), so that the
-// program gives it back.
+// Volumes of 2 to 4 axes, of 1 to 4 scalars a voxel. A region that ITK requests is decoded from its own part of the
+// file. Values have the slope and intercept of the original header applied; then they are floats. Output is lossless
+// unless SetCompressor gets "MAX_ERROR=2", "QUALITY=70", "PSNR=50", "BPP=1" or "RATIO=10". It keeps the header of a
+// NIfTI file (or of NRRD, if NIfTI has no such voxels), so that the program can write that file again.
 
 #include <itkImageIOBase.h>
 #include <itkObjectFactoryBase.h>
@@ -28,7 +27,7 @@
 #include "trivelet/streams.h"
 #include "trivelet/volume.h"
 
-// Headers are read here and nothing else: what FFmpeg and GDCM do is not linked (io/adapters.cpp).
+// Only headers are read here, so the parts for FFmpeg and GDCM are not linked (io/adapters.cpp).
 namespace trivelet::io {
 const FfmpegAdapter* ffmpeg_adapter(const std::string&) { return nullptr; }
 bool have_ffmpeg() { return false; }
@@ -79,7 +78,7 @@ class Slices final : public trivelet::SliceSource {
   std::vector<std::uint8_t> envelope_;
 };
 
-/// "MAX_ERROR=2" and so on; false for what is none of these.
+/// "MAX_ERROR=2" and so on; false for other texts.
 bool parse_compressor(const std::string& text, trivelet::VolumeEncoderParams& params) {
   if (text.empty() || text == "LOSSLESS") return true;
   const std::size_t sign = text.find('=');
@@ -108,7 +107,7 @@ bool parse_compressor(const std::string& text, trivelet::VolumeEncoderParams& pa
   return true;
 }
 
-/// Stored scalars to ITK's: in the machine's byte order, or as what they mean.
+/// Converts stored scalars to ITK's: in the machine's byte order, or with slope and intercept.
 void convert(const std::byte* stored, std::size_t scalars, const trivelet::VoxelFormat& format,
              const trivelet::io::VolumeInfo& meaning, Component component, std::byte* out) {
   const std::size_t bytes = trivelet::bytes_of(format.type);
@@ -166,7 +165,7 @@ class TriveletImageIO : public ImageIOBase {
     }
   }
 
-  /// What was asked for, with the axes that the file has.
+  /// The requested region, with the axes of the file.
   ImageIORegion GenerateStreamableReadRegionFromRequestedRegion(const ImageIORegion& requested) const override {
     ImageIORegion region(this->GetNumberOfDimensions());
     for (unsigned int axis = 0; axis < this->GetNumberOfDimensions(); ++axis) {
@@ -193,7 +192,7 @@ class TriveletImageIO : public ImageIOBase {
       std::vector<std::byte> slice(output.slice_bytes());
       const std::size_t scalars = slice.size() / trivelet::bytes_of(output.voxel.type);
       auto* out = static_cast<std::byte*>(buffer);
-      // Volumes before those that are wanted are decoded, too.
+      // Earlier volumes are decoded, too.
       for (std::uint64_t n = 0; n < (first[3] + extent[3]) * output.slices; ++n) {
         if (!decoder.read(slice.data())) itkExceptionMacro(<< m_FileName << ": the stream ends early");
         if (n < first[3] * output.slices) continue;
@@ -348,7 +347,7 @@ class TriveletImageIOFactory : public ObjectFactoryBase {
 
 }  // namespace itk
 
-/// What ITK looks for. The caller keeps what it is given.
+/// The entry point for ITK. The caller owns the result.
 extern "C" __attribute__((visibility("default"))) itk::ObjectFactoryBase* itkLoad() {
   static const itk::TriveletImageIOFactory::Pointer factory = itk::TriveletImageIOFactory::New();
   return factory.GetPointer();

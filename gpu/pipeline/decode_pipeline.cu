@@ -179,7 +179,7 @@ struct DecodePipeline::State {
     slot.coefficients = DeviceBuffer<std::byte>(bytes);
   }
 
-  /// The longest of such GOPs so far: a slot for a shorter one would have to be enlarged for the next.
+  /// The longest of such GOPs so far: a slot for a shorter one would be made again for the next.
   const GopShape& longest_shape_of(const LayeredGop& in) {
     const GopShape* longest = &shape_of(in);
     for (const auto& [key, shape] : shapes)

@@ -58,9 +58,9 @@ std::array<std::vector<double>, 2> filters(Wavelet w) {
   return taps;
 }
 
-// Of the transform along motion, at each level: [level][high]. A prediction is at most what the filters of both axes
-// make of the largest value, sums of magnitudes of taps 112 / 64 each; low values change by the update's limit alone,
-// which is counted with the samples.
+// For the transform along motion, at each level: [level][high]. A prediction is at most the largest value times the
+// gains of the filters of both axes, sums of magnitudes of taps 112 / 64 each. Low values change by the update's limit
+// only, which is counted with the samples.
 std::vector<std::array<double, 2>> motion_gains(int levels) {
   constexpr double kTaps = 112.0 / 64;
   return std::vector<std::array<double, 2>>(static_cast<std::size_t>(levels) + 1, {1, 1 + kTaps * kTaps});

@@ -37,7 +37,7 @@ CoefficientLayout::CoefficientLayout(const Shape& shape, const Decomposition& d)
   require(d.layout == Layout::kT2d || d.temporal_levels <= d.spatial_levels, ErrorKind::kBadArgument,
           "the dyadic layout needs at least as many spatial levels (" + std::to_string(d.spatial_levels) +
               ") as temporal levels (" + std::to_string(d.temporal_levels) + ")");
-  // From the inside: the low band of the last level, then the high bands of ever finer levels beside it.
+  // From the lowest band: the low band of the last level, then the high bands of ever finer levels beside it.
   int end = align(low_columns(d.spatial_levels));
   for (int l = d.spatial_levels; l >= 1; --l) {
     high_column_[static_cast<std::size_t>(l)] = end;
@@ -99,7 +99,8 @@ DeviceTransform<T>::DeviceTransform(const Shape& shape, const Decomposition& d, 
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
         "cudaDeviceGetAttribute");
-  // Low bands of levels 1, 3, ... share memory, those of 2, 4, ... too: only neighbours are alive at the same time.
+  // Low bands of levels 1, 3, ... share memory, and so do those of 2, 4, ...: only neighbours are alive at the same
+  // time.
   low_.resize(static_cast<std::size_t>(std::max(d.spatial_levels, 1)));
   for (std::size_t l = 0; l < low_.size(); ++l) {
     Plane& p = low_[l];
@@ -137,7 +138,7 @@ int DeviceTransform<T>::time_levels(int level) const {
   return d.layout == Layout::kDyadic ? (splits_time(level) ? 1 : 0) : level == 0 ? d.temporal_levels : 0;
 }
 
-/// At level 0 the samples are the plane, where they are values in rows that begin at multiples of 16 bytes.
+/// At level 0 the samples are the plane, if they are values in rows that begin at multiples of 16 bytes.
 template <class T>
 template <class Byte>
 bool DeviceTransform<T>::may_be_joint(int level, const BasicDeviceSamples<Byte>& samples,
@@ -180,7 +181,7 @@ PlaneArgs<T, Q> plane_args(const Transform& layout, const Planes& low, int level
   return a;
 }
 
-/// Coefficients and samples are of one type, so that levels can be joint.
+/// Coefficients and samples have one type, so that levels can be joint.
 template <class T, class Q>
 constexpr bool kAllFloat = std::is_same_v<T, float>&& std::is_same_v<Q, float>;
 

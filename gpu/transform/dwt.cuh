@@ -1,5 +1,5 @@
 // Building blocks of the transform kernels: lifting along a warp's lanes, down its columns and along a line in memory,
-// conversion of samples, quantiser. Filters are codec/transform/filters.h's.
+// conversion of samples, quantiser. The filters are those of codec/transform/filters.h.
 //
 // Steps at different positions lag behind each other, so that one pass over a line does all of them: with values v[m]
 // of the positions base - m, step j is done at position base - kReach * (j + 1), and base advances by two.
@@ -25,7 +25,7 @@ namespace trivelet::gpu {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// Positions that the steps of a filter need at once, and how far the last one lags behind.
+/// Positions that the steps of a filter need at once, and the lag of the last one.
 template <class F>
 inline constexpr int kWindow = F::kReach*(F::kSteps + 1) + 1;
 template <class F>
@@ -37,7 +37,8 @@ inline constexpr int kHalo = F::kPairs ? 0 : kLag<F>;
 // ----------------------------------------------------------------------------------------------------- along the lanes
 
 /// Lifts a row of which every lane holds four consecutive samples, the first of them even. Results of the outer
-/// kHalo<F> samples are of no use. `unpaired` is the position in x of a last even sample without a partner, else < 0.
+/// kHalo<F> samples are invalid. `unpaired` is the position in x of a last even sample without a partner, otherwise <
+/// 0.
 template <class F, bool kInverse, int J = 0, class T = typename F::Value>
 __device__ __forceinline__ void lift_lanes(T (&x)[4], int unpaired) {
   if constexpr (J < F::kSteps) {
@@ -261,7 +262,7 @@ struct TimeArgs {
   SampleRange range;                            ///< forward: only the offset
   int frames = 0, height = 0, width = 0;
   int levels = 0;
-  const float* gains = nullptr;  ///< per frame, on the side of the temporal subbands; float only
+  const float* gains = nullptr;  ///< for each frame, on the side of the temporal subbands; float only
   bool quads = false;            ///< set by the launcher: 8-bit samples can be read and written four at a time
 };
 /// Temporal lifting, all `levels`; 0 levels: conversion only. in may be out.
@@ -442,7 +443,7 @@ struct BandTarget {
 template <class T, class Q>
 struct BandSource {
   struct Even {       // a row that is low along y
-    Pack<T, 2> low;   // from scratch memory, or where T is stored
+    Pack<T, 2> low;   // from scratch memory, or in the layout of T
     Pack<Q, 2> bits;  // else
     Pack<Q, 2> high;
   };

@@ -1,18 +1,18 @@
-// One level of the transform in space: both axes in one kernel, one read and one write per sample.
+// One level of the transform in space: both axes in one kernel, one read and one write for each sample.
 //
 // A warp owns a strip of 128 columns (of which the kHalo<F> outer ones belong to its neighbours) and streams down a
-// segment of rows. Four columns per lane: horizontal lifting exchanges values by shuffles, vertical lifting keeps the
-// last few rows in registers, and the next rows are on their way meanwhile. No shared memory, no barrier. At the
-// borders of the picture mirrored samples are loaded, at the borders of a segment a few rows are computed twice. The
-// low band goes to scratch memory for the next level, the others are quantised on the way to the field. Bytes per
-// sample: 8 (float in and out), 6.5 (float in; low float and the rest 16 bit out); bound: memory.
+// segment of rows. Four columns for each lane: horizontal lifting exchanges values by shuffles, vertical lifting keeps
+// the last few rows in registers, while the next rows are loaded. No shared memory, no barrier. At the borders of the
+// picture mirrored samples are loaded; at the borders of a segment a few rows are computed twice. The low band goes to
+// scratch memory for the next level, the others are quantised on the way to the field. Bytes for each sample: 8 (float
+// in and out), 6.5 (float in; low float and the rest 16 bit out). Bound: memory.
 #include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
 namespace {
 
 constexpr int kWarps = 4;   // per block
-constexpr int kBlocks = 6;  // per multiprocessor: what limits the registers; 5 and 7 are slower or spill
+constexpr int kBlocks = 6;  // per multiprocessor: limits the registers; 5 and 7 are slower or spill
 
 /// The part of a plane a warp works on.
 struct Strip {
@@ -230,7 +230,7 @@ __global__ void copy_kernel(PlaneArgs<T, Q> a) {
 template <class F, class Args>
 unsigned cut_into_strips(Args& a, int processors) {
   a.tiles = (a.width + kTileColumns<F> - 1) / kTileColumns<F>;
-  const std::int64_t enough = std::int64_t{processors} * 96;  // warps; measured: 4 times what is resident
+  const std::int64_t enough = std::int64_t{processors} * 96;  // warps; measured: 4 times the resident ones
   a.segment_rows = 256;
   while (a.segment_rows > 16 &&
          std::int64_t{a.tiles} * a.frames * ((a.height + a.segment_rows - 1) / a.segment_rows) < enough)

@@ -1,11 +1,11 @@
-// Temporal lifting: all levels of a GOP in one kernel, one read and one write per sample.
+// Temporal lifting: all levels of a GOP in one kernel, one read and one write for each sample.
 //
-// A thread owns one column of one row in all frames. For the usual filters and GOPs the line lives in registers, all
-// loads under way at once. Otherwise it lives in shared memory (a bank per thread, so no conflicts, and no barrier
-// since nobody else touches it) and every level is one pass over it with the lifting state in registers; lines that do
-// not fit are lifted in global memory. 8-bit samples go four at a time between memory and a lane, and from there to the
-// lanes whose columns they are. Samples are converted on the way in or out. Bytes: 8-bit samples to float 5,
-// float to float 8 per sample; bound: memory.
+// A thread owns one column of one row in all frames. For the usual filters and GOPs the line is in registers, with all
+// loads in flight at once. Otherwise it is in shared memory (a bank for each thread, so no conflicts, and no barrier
+// because no other thread touches it), and every level is one pass over it with the lifting state in registers. Lines
+// that do not fit are lifted in global memory. 8-bit samples go four at a time between memory and a lane, and from
+// there to the lanes that own the columns. Samples are converted on the way in or out. Bytes for each sample: 8-bit
+// samples to float 5, float to float 8. Bound: memory.
 #include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {

@@ -1,14 +1,14 @@
 // One level of the dyadic transform, time and both axes of the frames in one kernel: CDF 9/7, floats in and out.
 //
 // A block owns a tile of 128 columns (of which the outer ones belong to its neighbours) and streams through a segment
-// of the frames, a pair a step. Four values are all that lifting needs of a line that streams past, so lines in time
-// are in registers, four columns a lane. Along rows lanes exchange values by shuffles; between rows and columns frames
-// go through shared memory, where a thread streams down one column. What comes next is on its way to shared memory
-// meanwhile: as many loads in registers spill. At the borders of the volume mirrored samples are loaded, at those of
+// of the frames, a pair a step. Lifting needs only four values of a line that streams past, so lines in time are in
+// registers, four columns a lane. Along rows lanes exchange values by shuffles. Between rows and columns frames go
+// through shared memory, where a thread streams down one column. The next frames are loaded to shared memory meanwhile,
+// because as many loads to registers would spill. At the borders of the volume mirrored samples are loaded; at those of
 // tiles and segments neighbouring ones are lifted again.
 //
-// Bytes a sample: 8, of which an eighth is read again by the next level; the two kernels move 16. Bound: memory at
-// last; measured, waiting for loads and for shared memory (gpu/BENCHMARKS.md, "A level in one kernel").
+// Bytes a sample: 8, of which an eighth is read again by the next level; the two kernels move 16. Bound: in theory
+// memory; measured, waiting for loads and for shared memory (gpu/BENCHMARKS.md, "A level in one kernel").
 #include "gpu/transform/dwt_joint.cuh"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ struct JointPlace {
 
 // ------------------------------------------------------------------------------------------------------------ forward
 
-/// 12 warps of 6 rows: of what was measured the tile with most registers (168) and few rows lifted twice; one block is
-/// all that fits a multiprocessor.
+/// 12 warps of 6 rows: of the measured tiles the one with most registers (168) and few rows lifted twice. One block
+/// fits a multiprocessor.
 struct ForwardTile {
   static constexpr int kWarps = 12, kRows = 6;  // of a warp
   static constexpr int kHigh = kWarps * kRows;
@@ -66,8 +66,8 @@ struct ForwardTile {
   static_assert(kRun % 2 == 0 && kRun * kRuns == kOwnHigh);
 };
 
-/// With the samples (2k - 1, 2k) come the coefficients (2k - 3, 2k - 4), high and low. Fields: what became of the
-/// samples 2k .. 2k - 3.
+/// The samples (2k - 1, 2k) complete the coefficients (2k - 3, 2k - 4), high and low. Fields: the partial results of
+/// the samples 2k .. 2k - 3.
 struct ForwardLine {
   float even, high1, low1, high2;
   __device__ __forceinline__ void push(float& odd, float& next_even) {
@@ -231,8 +231,8 @@ struct InverseTile {
   static_assert(kWarps * 32 == 2 * kTileWide);
 };
 
-/// With the coefficients (2k, 2k + 1), low and high, come the samples (2k - 4, 2k - 3). Fields: what became of the
-/// coefficients 2k + 1 .. 2k - 2.
+/// The coefficients (2k, 2k + 1), low and high, complete the samples (2k - 4, 2k - 3). Fields: the partial results of
+/// the coefficients 2k + 1 .. 2k - 2.
 struct InverseLine {
   float high, low1, high1, even;
   __device__ __forceinline__ void push(float& low, float& next_high) {
@@ -246,7 +246,7 @@ struct InverseLine {
   }
 };
 
-/// A thread's column of one of the frames of a pair: its coefficients, on their way to shared memory of its own.
+/// A thread's column of one of the frames of a pair: its coefficients, which are copied to its own shared memory.
 struct CoefficientColumn {
   int high_time, at, y;
   bool high, inside;
@@ -255,8 +255,9 @@ struct CoefficientColumn {
   __device__ __forceinline__ CoefficientColumn(const PlaneArgs<float, float>& a, const JointPlace& p, int column,
                                                int of_pair, float* memory)
       : high_time(of_pair),
-        // The tile's first row: warp / kWarps is 0, but the compiler does not know that all threads have the same.
-        // Where it does, it keeps what begin() mirrors in registers that there are not: 284 bytes spilt instead of 4.
+        // The tile's first row: warp / kWarps is 0, but this form hides from the compiler that it is equal in all
+        // threads. Otherwise it keeps the mirrored addresses of begin() in registers that do not exist: 284 bytes spilt
+        // instead of 4.
         y(p.top + p.warp / InverseTile::kWarps * InverseTile::kHigh),
         high(column >= kTileHalfWide),
         raw(memory) {
@@ -327,7 +328,7 @@ __device__ __forceinline__ void store_columns(float* to, int x, int width, const
   }
 }
 
-/// The last two pairs of an even number of frames, whose lines mirror their own values behind `last`. `only`: there is
+/// The last two pairs of an even number of frames, whose lines mirror their own values after `last`. `only`: there is
 /// no pair before. `to`: of the pair before the last.
 __device__ __forceinline__ void finish_row(const PlaneArgs<float, float>& a, const InverseLine (&line)[4], int x,
                                            bool only, bool both, float* to) {
@@ -412,16 +413,16 @@ __global__ void __launch_bounds__(32 * InverseTile::kWarps, InverseTile::kBlocks
 
 // ----------------------------------------------------------------------------------------------------------- launchers
 
-/// What was measured on an H100 (gpu/BENCHMARKS.md), per multiprocessor where sizes are meant.
+/// Limits measured on an H100 (gpu/BENCHMARKS.md); sizes are for each multiprocessor.
 struct JointLimits {
   int own_rows;              // of a tile
   std::size_t shared_bytes;  // of a block
   int enough_samples;        // of a level, from which on one kernel is the faster way
-  double enough_blocks;      // segments become shorter until there are so many
+  double enough_blocks;      // segments become shorter until there are this many
   int shortest, longest;     // segment, in pairs
 };
 /// At 60,000 samples one kernel is as fast as two, at 240,000 1.2 times as fast. In longer segments blocks that share
-/// rows drift apart, and what they share is read twice.
+/// rows drift apart, and shared rows are read twice.
 constexpr JointLimits kForwardLimits{ForwardTile::kOwnHigh, ForwardTile::kSharedBytes, 120'000, 3.5, 4, 16};
 /// At 30,000 samples two kernels are faster, at 60,000 one is, 1.4 times. A segment's ends cost four pairs.
 constexpr JointLimits kInverseLimits{InverseTile::kHigh, InverseTile::kSharedBytes, 45'000, 1, 8, 32};
@@ -451,7 +452,7 @@ bool run_joint(const char* name, Kernel kernel, int threads, const PlaneArgs<flo
   const double tiles = static_cast<double>(f.tiles) * row_tiles;
   const auto segments = [&] { return (pairs + f.segment - 1) / f.segment; };
   while (f.segment > limits.shortest && tiles * segments() < limits.enough_blocks * choice.processors) f.segment /= 2;
-  while (segments() > 65535) f.segment *= 2;  // what a grid may have
+  while (segments() > 65535) f.segment *= 2;  // the limit of a grid
   check(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limits.shared_bytes)),
       "cudaFuncSetAttribute");

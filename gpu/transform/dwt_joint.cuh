@@ -12,8 +12,9 @@ struct JointChoice {
   int shared_bytes = 0;  ///< that a block may have
 };
 
-/// What forward_time() of one level and forward_plane() do, or inverse_plane() and inverse_time(), with CDF 9/7 along
-/// all axes. `a.plane` is the side of all frames, a.low_every is 2. False: nothing was done, two kernels are to do it.
+/// Does the work of forward_time() of one level and forward_plane(), or of inverse_plane() and inverse_time(), with CDF
+/// 9/7 along all axes. `a.plane` is the side of all frames, a.low_every is 2. False if it does nothing, so that the two
+/// kernels must run.
 bool forward_joint(const PlaneArgs<float, float>& a, const JointChoice& choice, const Stream& stream);
 bool inverse_joint(const PlaneArgs<float, float>& a, const JointChoice& choice, const Stream& stream);
 

@@ -39,7 +39,7 @@ void set_limit(int resource, std::uint64_t soft) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-/// The child's own surroundings: no terminal, no core file, none of the program's signal handlers.
+/// The child's environment: no terminal, no core file, none of the program's signal handlers.
 void confine(std::uint64_t memory, std::uint64_t seconds) {
   for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
   sigset_t none;
@@ -81,7 +81,7 @@ void confine(std::uint64_t memory, std::uint64_t seconds) {
 
 ChildProcess::ChildProcess(const std::function<bool(const Write&)>& work, std::uint64_t memory, std::uint64_t seconds)
     : memory_(memory), seconds_(seconds) {
-  // A child of another thread must not get the writing end, whose closing is the end of what is read.
+  // A child of another thread must not inherit the writing end, because closing it marks the end of the data.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   int ends[2] = {-1, -1};
@@ -125,7 +125,7 @@ std::string ChildProcess::wait() {
   do ended = ::waitpid(child_, &status, 0);
   while (ended < 0 && errno == EINTR);
   child_ = -1;
-  if (ended < 0) return {};  // somebody else waited for it
+  if (ended < 0) return {};  // another thread waited for it
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
     return "it needs more than the " + std::to_string(memory_) + " bytes of memory that it may take";

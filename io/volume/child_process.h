@@ -25,7 +25,7 @@ class ChildProcess {
 
   /// Up to `size` bytes, at least one, 0 when there are no more.
   std::size_t read(std::byte* data, std::size_t size);
-  /// Waits for the end. Empty when the work succeeded, else why it did not, as the end of a sentence.
+  /// Waits for the end. Empty if the work succeeded, otherwise the reason, as the end of a sentence.
   std::string wait();
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint8_t kEnvelopeVersion = 1;
 constexpr std::size_t kMaxFiles = 1000000;
-constexpr int kOrderBit = 3;  // of a file's flags, where those of its samples' order begin
+constexpr int kOrderBit = 3;  // the first bit of the sample order in a file's flags
 
 bool has_unused(std::uint8_t order) { return (order & (kOrderValues | kOrderSigns)) != 0; }
 
@@ -109,7 +109,7 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
   std::unique_ptr<VolumeInput> unpacked;
   if (bytes[1] == 1) unpacked = std::make_unique<VolumeInput>(make_inflater(stored, true, 0, {}), stored.name());
   VolumeInput& in = unpacked ? *unpacked : stored;
-  constexpr std::uint64_t kDeflated = 1032;  // bytes that one of deflate's can stand for
+  constexpr std::uint64_t kDeflated = 1032;  // most bytes for each byte of deflate
   Fields fields(in, size * kDeflated);
   Envelope e;
   e.format = fields.text();
@@ -144,7 +144,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "CompressedDataSize = 123   " in the head of a MetaImage gets the new number, and keeps its length if that fits.
+/// Replaces the number of "CompressedDataSize = 123 " in the header of a MetaImage. The line keeps its length if that
+/// fits.
 void set_compressed_size(std::vector<std::byte>& head, std::uint64_t size) {
   std::string text(reinterpret_cast<const char*>(head.data()), head.size());
   std::size_t at = text.rfind("CompressedDataSize", 0) == 0 ? 0 : text.find("\nCompressedDataSize");
@@ -157,7 +158,7 @@ void set_compressed_size(std::vector<std::byte>& head, std::uint64_t size) {
   std::size_t last = first;
   while (last < line_end && text[last] >= '0' && text[last] <= '9') ++last;
   std::string number = std::to_string(size);
-  std::size_t room = last;  // blanks behind the number give way
+  std::size_t room = last;  // blanks after the number are replaced
   while (room < line_end && text[room] == ' ' && room - first < number.size()) ++room;
   if (number.size() < last - first && room == last && last < line_end && text[last] == ' ')
     number.append(last - first - number.size(), ' ');
@@ -183,12 +184,12 @@ struct VolumeWriter::State {
   std::unique_ptr<FileSink> file;
   std::unique_ptr<Packer> outer;  // .gz
   std::unique_ptr<Packer> inner;  // the voxels' own packing
-  std::vector<std::byte> packed;  // packed voxels whose size the head must tell
+  std::vector<std::byte> packed;  // packed voxels whose size must be in the header
   std::size_t at = 0;
   std::uint64_t left = 0;
-  std::atomic<std::uint64_t> bytes = 0;  // a thread packs what lies inside
+  std::atomic<std::uint64_t> bytes = 0;  // a thread compresses the data
   std::uint64_t packed_bytes = 0;        // of all files packed by zlib
-  bool header_last = false;              // a header that tells the packed size of the data in another file
+  bool header_last = false;              // a header with the packed size of the data in another file
   bool opened = false;
   fs::path folder_made;
 
@@ -211,8 +212,8 @@ struct VolumeWriter::State {
     return (fs::path(path).parent_path() / f.name).string();
   }
 
-  /// Whether a file that is there may be replaced. -y is about what was named: a name that comes from the stream must
-  /// not cost anything else than an older version of the same volume.
+  /// True if an existing file may be replaced. -y is for the named file: a name that comes from the stream may replace
+  /// only an older version of the same volume.
   bool replaceable(std::size_t index) const {
     const std::string name = path_of(index);
     if (!overwrite) return false;

@@ -1,5 +1,5 @@
-// Codestreams of JPEG, JPEG-LS and JPEG 2000 decoded by GDCM. Compiled when GDCM is found; called in a process of its
-// own (dicom_pixels.cpp), which may crash.
+// Decodes codestreams of JPEG, JPEG-LS and JPEG 2000 by GDCM. Compiled if GDCM is found; called in a child process
+// (dicom_pixels.cpp), because it may crash.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -43,7 +43,7 @@ bool decode(const DicomFrame& f, const std::byte* data, std::size_t size, std::v
   image.SetDataElement(element);
   if (image.GetBufferLength() != pixels.size()) return false;
   if (!image.GetBuffer(reinterpret_cast<char*>(pixels.data()))) return false;
-  // What it found in the codestream, where it looks: other sizes mean that the pixels are not what was asked for.
+  // The properties that GDCM found in the codestream: if sizes differ, the pixels are not the requested ones.
   return image.GetPixelFormat().GetBitsAllocated() == allocated &&
          image.GetPixelFormat().GetSamplesPerPixel() == f.samples && image.GetColumns() == f.columns &&
          image.GetRows() == f.rows;

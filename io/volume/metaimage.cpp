@@ -1,4 +1,4 @@
-// MetaImage: lines "Key = Value", the last of which, ElementDataFile, says where the voxels are: LOCAL = behind it.
+// MetaImage: lines "Key = Value". The last one, ElementDataFile, names the file of the voxels: LOCAL = after it.
 // Source: "MetaIO", itk.org/Wiki/ITK/MetaIO/Documentation; the meaning of TransformMatrix as in ITK's reader.
 #include <algorithm>
 #include <cmath>

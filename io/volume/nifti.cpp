@@ -1,6 +1,6 @@
-// NIfTI-1 and NIfTI-2: a binary header of 348 or 540 bytes in either byte order, extensions, voxels; in one file
-// (.nii) or two (.hdr, .img). Analyze 7.5 pairs, which NIfTI-1 grew from, are read too.
-// Source: nifti1.h and nifti2.h of the NIfTI Data Format Working Group.
+// NIfTI-1 and NIfTI-2: a binary header of 348 or 540 bytes in either byte order, extensions, voxels; in one file (.nii)
+// or two (.hdr, .img). Also reads pairs of Analyze 7.5, the predecessor of NIfTI-1. Source: nifti1.h and nifti2.h of
+// the NIfTI Data Format Working Group.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kHeader1 = 348;
 constexpr std::size_t kHeader2 = kLongestNiftiHeader;
 
-/// Places of the fields in the two headers.
+/// Offsets of the fields in the two headers.
 struct FieldPlaces {
   std::size_t dim, datatype, pixdim, vox_offset, slope, intercept, qform, sform, quatern, qoffset, srow, units;
 };

@@ -1,5 +1,5 @@
-// NRRD: a text header, then the voxels behind an empty line, or in other files (detached header, .nhdr).
-// Source: "Definition of NRRD File Format", teem.sourceforge.net/nrrd/format.html.
+// NRRD: a text header, then the voxels after an empty line, or in other files (detached header, .nhdr). Source:
+// "Definition of NRRD File Format", teem.sourceforge.net/nrrd/format.html.
 #include <algorithm>
 #include <cmath>
 
@@ -292,7 +292,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     require(lines_bytes <= kMaxListBytes, ErrorKind::kBadStream,
             file.path + ": more than " + std::to_string(kMaxListBytes) + " bytes of lines to skip in its data files");
     if (h.byte_skip > 0) {
-      // In compressed data the bytes to skip are behind the compression, where we have no place to keep them.
+      // In compressed data the bytes to skip are inside the compression, and an envelope has no place for them.
       require(packing == Packing::kNone, ErrorKind::kUnsupported, name + ": byte skip in compressed data");
       f.head_bytes += static_cast<std::uint64_t>(h.byte_skip);
     } else if (h.byte_skip < 0) {

@@ -1,6 +1,6 @@
-// gzip and zlib: what is packed in files of volumes. Members that fit into memory with what is in them are unpacked and
-// packed at once by libdeflate, where it is there, which takes half to a third of zlib's time; all others by zlib, in
-// threads of their own.
+// gzip and zlib in files of volumes. Members that fit into memory with their contents are unpacked and packed in one
+// call by libdeflate, if it is available, which takes half to a third of zlib's time. zlib does all others, in threads
+// of its own.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -30,9 +30,9 @@ bool have_libdeflate() { return true; }
 
 namespace {
 
-/// What is packed at `input`'s position, to the end of the file, and is `unpacked` bytes or fewer: all of it, behind
-/// which the input is left. Nothing, and the input as it was, where that needs more memory than kWholeBytes, or it is
-/// damaged or several members: then zlib says so, or goes on.
+/// Unpacks the data from `input`'s position to the end of the file, if they give at most `unpacked` bytes. The input is
+/// then at its end. Returns nothing, and leaves the input unchanged, if that needs more memory than kWholeBytes, or if
+/// the data are damaged or several members: then zlib reports that, or continues.
 std::optional<std::vector<std::byte>> unpack_whole(VolumeInput& input, bool zlib_format, std::uint64_t unpacked,
                                                    const Limits& limits) {
   const std::optional<std::uint64_t> size = input.feed().size();
@@ -149,14 +149,14 @@ class InflateFeed final : public Feed {
   z_stream stream_ = {};
 };
 
-// Between a thread that unpacks or packs and the one that reads or writes: pieces of this size, and so many of them.
-// Headers and small files are not worth a thread.
+// The queue between the thread that unpacks or packs and the one that reads or writes: the size of pieces, and their
+// number. Headers and small files need no thread.
 constexpr std::size_t kPiece = std::size_t{512} << 10;
 constexpr std::size_t kPieces = 4;
 constexpr std::uint64_t kWorthThread = std::uint64_t{1} << 20;
 
-/// Reads another feed ahead, in a thread of its own once enough was read. Instead it may get all of it at once: `whole`
-/// is asked before a thread is, or, where `at_first`, before the first byte.
+/// Reads another feed ahead, in a thread of its own once enough was read. It may instead get all of it in one call:
+/// `whole` is tried before a thread is started or, with `at_first`, before the first byte.
 class FeedAhead final : public Feed {
  public:
   using Whole = std::function<std::optional<std::vector<std::byte>>()>;
@@ -331,7 +331,7 @@ class WholePacker final : public Packer {
 
 namespace {
 
-/// By zlib, in a thread of its own once there is enough.
+/// By zlib, in a thread of its own for enough data.
 class PackerAhead final : public Packer {
  public:
   PackerAhead(Sink sink, bool zlib_format) : deflater_(std::move(sink), zlib_format) {}
@@ -374,7 +374,7 @@ class PackerAhead final : public Packer {
       piece_.clear();
       return;
     }
-    worker_.wait();  // throws what went wrong
+    worker_.wait();  // throws the error of the thread
     fail(ErrorKind::kInternal, "packing goes on although it has failed");
   }
   void run() try {
@@ -412,7 +412,7 @@ std::unique_ptr<VolumeInput> open_input(const Opener& opener, const std::string&
   const std::string_view begin = input->ahead(2);
   gzip = begin.size() >= 2 && begin[0] == '\x1f' && begin[1] == '\x8b';
   if (!gzip) return input;
-  // Most want the header alone; for all of it the file is read anew.
+  // Most users need the header only; for all of it the file is opened again.
   const auto whole = [opener, name, limits]() {
     VolumeInput again(opener(), name);
     return unpack_file(again, limits);

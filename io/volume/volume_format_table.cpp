@@ -1,5 +1,5 @@
-// The table of volume formats: how a file begins, how its header is read, and what can be made anew. A new format is a
-// file with these functions (volume_input.h) and a row here.
+// The table of volume formats: how a file begins, how its header is read, and how a new header is made. A new format is
+// a file with these functions (volume_input.h) and a row here.
 #include "io/volume/volume_input.h"
 #include "io/volume/volume_io.h"
 

@@ -1,4 +1,4 @@
-// Opens volumes: finds out the format, has the header read, delivers the scalars of its files one after the other.
+// Opens volumes: detects the format, reads the header, and delivers the scalars of the files one after the other.
 #include "io/volume/volume_io.h"
 
 #include <algorithm>
@@ -81,10 +81,9 @@ class LayoutReader final : public VolumeReader {
   }
 
  private:
-  /// Files that are too short for what their header promises are refused before memory is taken for it.
+  /// Files that are shorter than their header promises are refused before memory is taken.
   static void check_size(const FileLayout& f) {
-    constexpr std::uint64_t kMostDeflated =
-        1032;  // bytes that a byte of deflate can stand for (zlib's technical notes)
+    constexpr std::uint64_t kMostDeflated = 1032;  // most bytes for each byte of deflate (zlib's technical notes)
     const std::unique_ptr<Feed> feed = f.voxel_bytes > 0 && !f.converted ? f.open() : nullptr;
     const auto size = feed ? feed->size() : std::nullopt;
     if (!size) return;
@@ -116,8 +115,8 @@ class LayoutReader final : public VolumeReader {
     at_ = index;
     const FileLayout& f = layout_.files.at(index);
     unpacked_.reset();
-    input_.reset();  // its thread may read what the next one does
-    // Data of its own that is packed by gzip is unpacked below, not as a whole.
+    input_.reset();  // its thread may already read the data of the next one
+    // Data of a separate file that is packed by gzip are unpacked below, not as a whole.
     if (f.packing == Packing::kGzip && f.head_bytes == 0)
       input_ = std::make_unique<VolumeInput>(f.open(), f.name);
     else
@@ -171,14 +170,14 @@ class LayoutReader final : public VolumeReader {
   std::size_t at_ = 0;  // the file that is open
   std::unique_ptr<VolumeInput> input_;
   std::unique_ptr<VolumeInput> unpacked_;
-  SampleFeed* samples_ = nullptr;  // what unpacked_ reads, if that is one
+  SampleFeed* samples_ = nullptr;  // the input of unpacked_, if there is one
   std::uint64_t left_ = 0;         // bytes of voxels in the current file
   const FileLayout* with_voxels_ = nullptr;
   std::unique_ptr<Feed> anywhere_;  // null: read in order
 };
 
-/// A data file that the header `header` names. Empty when there is none of that name. Outside of the header's folder,
-/// by its name or by a link, it is refused: it may be any file of the user's.
+/// A data file that the header `header` names. Empty if there is no such file. Outside of the header's folder, by its
+/// name or by a link, it is refused, because it may be any file of the user.
 Opener open_beside(const std::string& header, const std::string& name, bool allow_outside) {
   std::error_code error;
   const fs::path folder = fs::path(header).parent_path();
@@ -212,7 +211,7 @@ FileToRead file_to_read(const std::string& path, bool allow_outside = false) {
   return f;
 }
 
-/// What was on standard input, in a temporary file. Of all feeds of one file the last one made is read.
+/// The data of standard input, in a temporary file. Only the newest feed of one file is read.
 class SpoolFeed final : public Feed {
  public:
   SpoolFeed(std::shared_ptr<Spool> spool, std::uint64_t size) : spool_(std::move(spool)), size_(size) {}
@@ -283,7 +282,7 @@ std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const Limits& limits)
   return std::make_unique<LayoutReader>(std::move(layout));
 }
 
-/// Whether `path` is a link out of its folder, or to what cannot be found.
+/// True if `path` is a link out of its folder, or a broken link.
 bool leads_out(const std::string& path, const fs::path& folder) {
   std::error_code error;
   return fs::is_symlink(path, error) && (fs::canonical(path, error).parent_path() != folder || error);
@@ -320,7 +319,7 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptio
 
 namespace {
 
-/// Folders are volumes, but those of pictures without a DICOM file.
+/// Folders are volumes, except those of pictures without a DICOM file.
 bool is_folder_of_slices(const std::string& folder) {
   bool pictures = false;
   std::error_code error;
@@ -408,7 +407,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t siz
 
 namespace {
 
-/// The head of a file, which has the length of the whole.
+/// The header of a file; the length is that of the whole.
 class HeadFeed final : public Feed {
  public:
   explicit HeadFeed(const VolumeFile& file) : file_(file) {}
@@ -435,7 +434,7 @@ Opener head_opener(const VolumeFile& file) {
 
 VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remarks) {
   if (envelope.format == "raw") return {};
-  // The heads alone, in memory; files are found by their names.
+  // The headers only, in memory; files are found by their names.
   std::unordered_map<std::string_view, const VolumeFile*> by_name;
   for (const VolumeFile& file : envelope.files) by_name.emplace(file.name, &file);
   std::vector<FileToRead> files;
@@ -508,7 +507,7 @@ void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const
   };
   require(!size.empty() && size.size() <= 16, ErrorKind::kBadStream,
           name + ": a volume of " + std::to_string(size.size()) + " axes; must be 1..16");
-  // Axes of one voxel in front would make pictures of a single column: nothing is lost by leaving them as they are.
+  // Leading axes of one voxel stay: the pictures then have a single column, and nothing is lost.
   std::uint64_t total = 1;
   for (const std::uint64_t n : size) {
     require(n >= 1 && n <= std::uint64_t{1} << 40, ErrorKind::kBadStream,

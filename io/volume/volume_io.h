@@ -7,9 +7,9 @@
 //   VolumeWriter out(rest, "again.nii.gz", {});  // the same files again, byte for byte (before compression by gzip)
 //   out.write(buffer, bytes); out.finish();
 //
-// A volume file is a head (header, extensions), the scalars, and a tail. Head and tail are kept as they are and never
-// interpreted on the way back. Readers work on streams: a .gz is never unpacked as a whole. Sizes are checked against
-// limits before memory is taken. Errors as in io.h. Objects are not thread safe; use one per thread.
+// A volume file is a head (header, extensions), the scalars, and a tail. Head and tail are kept unchanged and never
+// interpreted when they are written again. Readers work on streams: a .gz is never unpacked as a whole. Sizes are
+// checked against limits before memory is taken. Errors as in io.h. Objects are not thread safe; use one per thread.
 #pragma once
 
 #include <array>
@@ -30,18 +30,19 @@ struct VolumeInfo : VolumeDescription {
   std::string format;  ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
   double slope = 1;    ///< meaning of a stored value: slope * stored + intercept
   double intercept = 0;
-  double largest_slope = 0;  ///< without its sign, where slices have slopes of their own; 0 = as `slope`
+  double largest_slope = 0;  ///< without its sign, if slices have slopes of their own; 0 = as `slope`
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
-  /// Between voxels along x, y, z, t, in millimetres and seconds; 1 when unknown, as it stands where no unit is named.
+  /// Between voxels along x, y, z, t, in millimetres and seconds; 1 if unknown, the number in the header if no unit is
+  /// named.
   std::array<double, 4> spacing = {1, 1, 1, 1};
 };
 
 /// How the scalars lie in a file.
 enum class Packing : std::uint8_t { kNone = 0, kGzip = 1, kZlib = 2 };
 
-/// How samples lie in a DICOM file where that is not how the stream has their values: flags (dicom_samples.h).
+/// How the samples in a DICOM file differ from the values in the stream: flags (dicom_samples.h).
 inline constexpr std::uint8_t kOrderPlanes = 1;      ///< colours in planes
 inline constexpr std::uint8_t kOrderHalfChroma = 2;  ///< Y Y Cb Cr for two pixels
 inline constexpr std::uint8_t kOrderSwapped = 4;     ///< 8-bit samples in big-endian words
@@ -52,7 +53,7 @@ inline constexpr std::uint8_t kOrderSigns = 16;      ///< the same, but those ab
 struct VolumeFile {
   std::string name;                  ///< as it was found, without its folder
   bool gzip = false;                 ///< the whole file was compressed by gzip
-  Packing packing = Packing::kNone;  ///< of the scalars alone
+  Packing packing = Packing::kNone;  ///< of the scalars only
   std::uint64_t voxel_bytes = 0;     ///< unpacked, 0 = a header of its own
   std::vector<std::byte> head;
   std::vector<std::byte> tail;
@@ -72,21 +73,21 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size);
 
 /// Header files, folders, and how many bytes of them are taken into memory.
 inline constexpr std::size_t kMaxHeadBytes = std::size_t{256} << 20;
-/// Likewise of what stands behind the voxels of all files of a volume: packed, or one file named again and again, it is
-/// a few bytes that cost thousands of times as many.
+/// A limit for the bytes after the voxels of all files of a volume, too: packed, or in one file that is named
+/// repeatedly, a few bytes of input can give thousands of times as many.
 inline constexpr std::size_t kMaxTailBytes = std::size_t{64} << 20;
 
 struct VolumeOptions {
   std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
   std::vector<std::uint64_t> size{};  ///< raw: 3 or more numbers, x first
   std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
-  /// DICOM: the series to read, where there are several: its UID or its number.
+  /// DICOM: the series to read if there are several: its UID or its number.
   std::string series{};
   /// DICOM: leave out files of the folder that do not belong to the volume of the others: another orientation, spacing,
-  /// size or type, and files that are there twice. Each is named in the remarks. Without it they are behind the others.
+  /// size or type, and duplicates. Each is named in the remarks. If not set, they follow the others.
   bool only_matching = false;
   /// Headers may name data files in other folders than their own, and folders of DICOM files may hold links to other
-  /// folders. Without it whoever made these cannot have any file of the user's coded into the stream.
+  /// folders. If not set, the author of an input cannot have other files of the user coded into the stream.
   bool allow_outside = false;
   Limits limits{};  ///< all of them; throws Unsupported
 };
@@ -95,23 +96,22 @@ class VolumeReader {
  public:
   virtual ~VolumeReader() = default;
   virtual const VolumeInfo& info() const = 0;
-  /// The next stored scalars, at most what is left of the volume. BadStream when the file ends before.
+  /// The next stored scalars, at most to the end of the volume. Throws BadStream if the file ends before.
   virtual void read(std::byte* data, std::size_t bytes) = 0;
   /// Back to the first scalar.
   virtual void rewind() = 0;
-  /// Whether scalars may be read by read_at() instead, by several threads at once: those of one file that is not
-  /// packed.
+  /// True if scalars may be read by read_at() instead, by several threads at once: for one file that is not packed.
   virtual bool reads_anywhere() const = 0;
-  /// Scalars from a byte of the volume on.
+  /// Scalars from a byte of the volume.
   virtual void read_at(std::uint64_t position, std::byte* data, std::size_t bytes) const = 0;
-  /// After the last scalar was read; at any time where reads_anywhere().
+  /// After the last scalar was read; at any time if reads_anywhere().
   virtual Envelope envelope() = 0;
-  /// What a user should know: gaps between slices, tilt, bytes that were left out.
+  /// Warnings for the user: gaps between slices, tilt, bytes that were left out.
   virtual const std::vector<std::string>& remarks() const = 0;
 };
 
-/// True for files and folders that open_volume() reads without being told the format: by content for what begins with a
-/// signature, by extension for MetaImage and header files. "-" is looked at without consuming it only if it is a file.
+/// True for files and folders that open_volume() reads without a given format: by content for files with a signature,
+/// by extension for MetaImage and header files. "-" is examined, without consuming it, only if it is a file.
 bool is_volume(const std::string& path);
 /// Opens a file, a folder of DICOM files, or "-" (which is kept: up to 32 MiB in memory, more in a temporary file).
 std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeOptions& options);
@@ -128,8 +128,8 @@ VoxelFormat parse_voxel_format(const std::string& name);
 bool have_zlib();
 
 /// Writes the files of an envelope with scalars in between. One file: `path`, packed by gzip if it ends in .gz. A
-/// header and its data: `path` is the header's name, or of NIfTI the .img file's; data that NIfTI finds by its name is
-/// called alike, other data as the header calls it, beside the header. DICOM: `path` is a folder, made if need be.
+/// header and its data: `path` is the header's name, or for NIfTI that of the .img file; NIfTI's data have the same
+/// name, other data the name in the header, beside the header. DICOM: `path` is a folder, created if necessary.
 class VolumeWriter {
  public:
   VolumeWriter(Envelope envelope, const std::string& path, bool overwrite);
@@ -150,10 +150,10 @@ class VolumeWriter {
 /// An envelope with a new header for the volume, for `extension` "nii", "nii.gz", "nrrd", "mha" or "raw". Unsupported
 /// when the format has no such type.
 Envelope make_envelope(const VolumeInfo& info, const std::string& extension);
-/// The envelope of a volume whose voxels are no longer the original ones. DICOM files get the marks and new instance
-/// UIDs that the standard asks for; headers of other formats have no place for it and stay.
+/// The envelope of a volume whose voxels are no longer the original ones. DICOM files get the attributes and new
+/// instance UIDs that the standard requires. Headers of other formats have no place for that and stay.
 Envelope mark_lossy(Envelope envelope, double ratio);
-/// The texts in the header of the first file, a line each, for people. They may name the patient.
+/// The texts in the header of the first file, a line each, for users. They may name the patient.
 std::vector<std::string> header_texts(const Envelope& envelope);
 /// The part after the first dot that matters: "nii.gz", "mha", … in lower case.
 std::string volume_extension(const std::string& path);

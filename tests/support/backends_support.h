@@ -1,4 +1,4 @@
-// What tests that compare backends share. Built twice, emulated and for a GPU, where they are skipped when there is none.
+// Shared by tests that compare backends. Built twice, emulated and for a GPU; the latter are skipped if there is none.
 #pragma once
 
 #include <gtest/gtest.h>

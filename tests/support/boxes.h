@@ -52,7 +52,7 @@ inline std::vector<BoxAt> list_boxes(const std::uint8_t* p, std::size_t size) {
   return boxes;
 }
 
-/// Where the fields behind the features begin, with the profile, in the payload of Head.
+/// Where the fields after the features begin, with the profile, in the payload of Head.
 inline std::size_t head_fields(const std::uint8_t* payload) { return 19u + payload[18]; }
 
 /// `payload` with its checksum, if it has one.
@@ -70,7 +70,7 @@ inline Bytes make_extra_box(const char* type, Bytes content) {
   return make_box(type, content);
 }
 
-/// Where the stored checksums and sizes of the chunks of a GOP header stand. Stops where the header ends early.
+/// Where the stored checksums and sizes of the chunks of a GOP header are. Stops if the header ends early.
 struct ChunkPlace {
   std::uint64_t size = 0;
   std::size_t crc_at = 0;  ///< in the header; meaningless when the size is 0
@@ -123,7 +123,7 @@ inline std::vector<ChunkPlace> find_chunks(const StreamHeader& h, const std::uin
   return chunks;
 }
 
-/// Makes every checksum of a stream right that can be found: those of boxes, headers, chunks, index and end.
+/// Corrects every checksum of a stream that can be found: those of boxes, headers, chunks, index and end.
 inline void repair(Bytes& s) {
   if (s.size() < sizeof kSignature) return;
   std::memcpy(s.data(), kSignature, sizeof kSignature);

@@ -1,4 +1,4 @@
-// What tests of the container need beside boxes.h: a header, and what a function throws.
+// Shared by tests of the container, beside boxes.h: a header, and the exception of a function.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What tests of readers and writers share: formats and random frames, files in a folder of their own, the ffmpeg program.
+// Shared by tests of readers and writers: formats and random frames, files in a temporary folder, the ffmpeg program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ class Io : public testing::Test {
     writer->finish();
   }
 
-  /// Writes, reads back and compares; returns what the reader says.
+  /// Writes, reads back and compares; returns the reader's description.
   static VideoInfo round_trip(const std::string& file, const VideoInfo& info, const Gop& gop,
                               const ReaderOptions& options = {}) {
     write_all(file, info, gop);

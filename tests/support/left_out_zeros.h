@@ -5,7 +5,7 @@
 
 namespace trivelet::test {
 
-/// Writes what was left out of a field whose picture is divided `levels` times.
+/// Writes the zeros that were left out of a field whose picture is divided `levels` times.
 template <class T>
 void write_zeros(const ZeroPatches& left_out, const Field<T>& field, int levels) {
   for (int t = 0; t < field.shape.frames; ++t)

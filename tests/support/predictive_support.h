@@ -1,4 +1,4 @@
-// What the tests of the predictive profile share: a picture's block, its way into a codeword and back, damage.
+// Shared by tests of the predictive profile: a picture's block, encoding and decoding it, damage.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ inline std::vector<std::uint8_t> encode_block(const Gop& gop, const VideoInfo& i
   return out;
 }
 
-/// coder(block, bytes, size) for a codeword behind which nothing may be read; an empty one says that all is zero.
+/// coder(block, bytes, size) for a codeword after which no byte may be read; an empty one means all zero.
 template <class Coder>
 Gop decoded_block(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, const Coder& coder) {
   Gop gop(info, frames);
@@ -65,8 +65,8 @@ inline Gop decode_block(const std::vector<std::uint8_t>& codeword, const VideoIn
   });
 }
 
-/// Every cut codeword is refused; changed ones are refused, most of them, or give samples, the same for every instruction
-/// set. Every other change is one of the first so many bytes.
+/// Every truncated codeword is refused. Changed ones are mostly refused, or give samples, the same for every
+/// instruction set. Every other change is in the first bytes.
 inline void expect_damage_is_found(const std::vector<std::uint8_t>& whole, std::uint32_t seed, std::size_t first_bytes,
                                    const std::function<Gop(const std::vector<std::uint8_t>&, SimdLevel)>& decode) {
   OneOf some(5);

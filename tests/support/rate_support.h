@@ -1,4 +1,4 @@
-// Shared by the tests of rates, of errors in the index and of rewriting: clips, parameters, and what streams decode to.
+// Shared by tests of rates, of errors in the index and of rewriting: clips, parameters, and decoding of streams.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 
 namespace trivelet::test {
 
-/// Waves and a little noise, air at the sides: what volumes are like. Values from `low` up.
+/// Waves and a little noise, air at the sides, similar to real volumes. Values from `low` up.
 inline VolumeBytes make_body(const VolumeDescription& v, double low, double range) {
   std::mt19937 random(3);
   VolumeBytes out;
