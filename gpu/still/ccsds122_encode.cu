@@ -163,8 +163,8 @@ Ccsds122Encoder::State::State(int w, int h, SampleType f, const ccsds122::Params
     turned_stride = (width + 15) / 16 * 16 * sample;
     turned = DeviceBuffer<std::byte>(static_cast<std::size_t>(turned_stride) * static_cast<std::size_t>(height));
   }
-  // Coefficients have a few bits more than samples, streams about as many: when either is exceeded, the picture is
-  // coded once more.
+  // Coefficients have a few bits more than samples, streams about as many. If a buffer turns out too small, the picture
+  // is coded again.
   const std::uint64_t samples = blocks * 64;
   std::uint64_t room = samples * static_cast<std::uint64_t>(p.bits + 2) / 8 + blocks * 8 + in.size() * 64;
   if (p.segment_bytes) room = std::min<std::uint64_t>(room, std::uint64_t{p.segment_bytes + 64} * in.size());
@@ -275,7 +275,7 @@ bool Ccsds122Encoder::State::spread(const Stream& stream) {
     return ccsds122::DcQuantiser(std::max(o.dc_depth, 1), o.ac_depth, shift[kLL3]);
   };
   const auto stage0 = [&](const SegmentOut& o, int b) { return b < quantiser(o).q && b >= shift[kLL3]; };
-  // The lowest plane that is coded at all: two below the one where the budget is spent.
+  // The lowest plane that is coded: two below the one in which the budget is spent.
   const int last = params.dc_stop ? ccsds122::kMaxPlanes + 1 : params.bit_plane_stop;
   int lowest = summary.data()->depth, extra = 2;
   std::uint64_t spent = 0;

@@ -1,4 +1,4 @@
-// What the kernels of the CCSDS 122.0 encoder share: what is known about segments, and where everything lies.
+// Common data of the kernels of the CCSDS 122.0 encoder: the description of segments, and the addresses of all arrays.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct CoderArgs {
   PlaneMasks masks;
   std::uint32_t blocks, gaggles, segments;
   std::uint32_t segment_blocks, segment_gaggles;  ///< of all but the last segment
-  int planes;                                     ///< room for so many
+  int planes;                                     ///< capacity
   int last_plane, last_stage;                     ///< coded down to stage last_stage (1..4) of plane last_plane
   bool no_ac;                                     ///< DCStop
   bool optimal_dc, optimal_ac, count, fill, limited;

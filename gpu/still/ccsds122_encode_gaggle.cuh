@@ -1,4 +1,4 @@
-// What the passes over gaggles of the CCSDS 122.0 encoder share: half a warp has a gaggle, a lane a block; the codes of
+// Shared by the passes over gaggles of the CCSDS 122.0 encoder: half a warp has a gaggle, a lane a block; the codes of
 // DC values and AC depths. Part of ccsds122_encode.cu.
 #pragma once
 
@@ -13,7 +13,7 @@ using namespace ccsds122_encode;
 
 // ---------------------------------------------------------------------------------------------------- half a warp each
 
-/// The gaggle of 16 lanes. Collectives are of the whole warp; values of the two halves never meet.
+/// The gaggle of 16 lanes. Collectives are of the whole warp; values of the two halves are never mixed.
 struct Gaggle {
   std::uint32_t number = 0;  ///< of the picture
   std::uint32_t place = 0;   ///< in its segment

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kCoderThreads) gather_kernel(CoderArgs a) {
       a.plane[static_cast<std::size_t>(b) * a.blocks + m] = static_cast<std::uint64_t>(word[0]) << 32 | word[1];
     }
   }
-  // Depths of the segment: one atomic per warp where all its blocks are of one segment.
+  // Depths of the segment: one atomic for each warp if all its blocks are in one segment.
   const std::uint32_t leader = __shfl_sync(kAllLanes, segment, 0);
   if (__all_sync(kAllLanes, !active || segment == leader)) {
     TRIVELET_UNROLL

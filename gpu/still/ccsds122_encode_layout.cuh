@@ -9,7 +9,7 @@ namespace {
 
 using namespace ccsds122_encode;
 
-/// Lengths of a list to places, from `base` on; returns where it ends. All threads of the block together.
+/// Converts the lengths of a list to positions from `base` on; returns the end. Called by all threads of the block.
 template <int kThreads>
 __device__ __forceinline__ std::uint32_t place_list(std::uint32_t* list, std::uint32_t count, std::uint32_t base,
                                                     std::uint32_t* warp_sums) {

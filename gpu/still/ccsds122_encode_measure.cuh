@@ -48,7 +48,7 @@ __device__ __forceinline__ unsigned cost_byte(std::uint64_t costs, int i) {
   return static_cast<unsigned>(costs >> (8 * i)) & 255;
 }
 
-/// Options of a gaggle as the number of a set: (o2 * 3 + o3) * 4 + o4. Ties: uncoded, else the lowest number.
+/// Options of a gaggle as the number of a set: (o2 * 3 + o3) * 4 + o4. Ties: uncoded, otherwise the lowest number.
 __device__ __forceinline__ unsigned choose_options(std::uint64_t cost, std::uint32_t uncoded4) {
   const std::uint64_t even = half_sum(cost & kEvenBytes), odd = half_sum(cost >> 8 & kEvenBytes);
   const std::uint32_t raw4 = half_sum(uncoded4);
@@ -70,8 +70,8 @@ __device__ __forceinline__ unsigned choose_options(std::uint64_t cost, std::uint
   return (o2 * 3 + o3) * 4 + o4;
 }
 
-/// For every class of words (bits 1..3), whether this lane is the first of the gaggle to have one in this stage, and no
-/// earlier stage had one. `had` collects what the stages had.
+/// For every class of words (bits 1..3), true if this lane is the first of the gaggle to have one in this stage, and no
+/// earlier stage had one. `had` collects the classes of the stages.
 __device__ __forceinline__ unsigned first_with(unsigned seen, unsigned& had, int lane) {
   unsigned first = 0;
   TRIVELET_UNROLL

@@ -1,7 +1,7 @@
 // Rows of a slab are folded (or mirrored) into real sequences, transformed by cuFFT, multiplied by twiddles and written
-// turned; then the columns, rows by now, likewise. Bytes that must move per sample and axis, in binary64, folded: 8 + 8
-// for folding, 8 + 8 (16 + 8 of half as many) for the transform at the least, 8 + 8 for the twiddles: 48, mirrored 80;
-// bound: memory.
+// transposed; then the columns, which are now rows, in the same way. Bytes that must move for each sample and axis, in
+// binary64, folded: 8 + 8 for folding, at least 8 + 8 (16 + 8 of half as many) for the transform, 8 + 8 for the
+// twiddles: 48, mirrored 80. Bound: memory.
 #include "gpu/still/dct.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ constexpr std::size_t kSlabValues = std::size_t{1} << 25;
 
 struct SlabArgs {
   int length = 0;    ///< of a row
-  int sequence = 0;  ///< of what is transformed: length, or twice that
+  int sequence = 0;  ///< of the transformed sequence: length, or twice that
   int rows = 0;      ///< of the slab
-  int all_rows = 0;  ///< of the plane: the pitch of what is turned
+  int all_rows = 0;  ///< of the plane: the pitch of the transposed output
   int first = 0;     ///< row of the plane where the slab begins
 };
 
@@ -79,7 +79,7 @@ __global__ void turn_spectra(SlabArgs a, const Complex* in, const Complex* twidd
 }
 
 /// Rows of coefficients into spectra: exp(i pi k / 2 n) (C[k] - i C[n - k]). `twiddle` has scale * exp(i pi k / 2 n),
-/// `first_gain` what C[0] has in excess of the others.
+/// `first_gain` the extra factor of C[0].
 template <int kUnused = 0>
 __global__ void make_spectra(SlabArgs a, const double* in, const Complex* twiddle, double first_gain, Complex* out) {
   const int k = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), values = a.sequence / 2 + 1;
@@ -163,7 +163,7 @@ class Axis {
     fft_ = std::make_unique<RealFft>(args_.sequence, slab_);
     rows_ = DeviceBuffer<double>(slab * sequence);
     spectra_ = DeviceBuffer<Complex>(slab * (sequence / 2 + 1));
-    // Rows of the last slab that there are not are transformed too.
+    // Missing rows of the last slab are transformed too.
     check(cudaMemsetAsync(rows_.data(), 0, rows_.size() * sizeof(double), stream.get()), "cudaMemsetAsync");
     check(cudaMemsetAsync(spectra_.data(), 0, spectra_.size() * sizeof(Complex), stream.get()), "cudaMemsetAsync");
     const double twice = way == DctWay::kMirror ? 2 : 1, gain = std::sqrt(2.0 / length);
@@ -228,7 +228,7 @@ class Axis {
   DeviceBuffer<Complex> spectra_, forward_, inverse_;
 };
 
-/// All that a plane of one size needs.
+/// Buffers and plans for planes of one size.
 struct PlaneMemory {
   PlaneMemory(int width_in, int height_in, DctWay way, const Stream& stream)
       : width(width_in),

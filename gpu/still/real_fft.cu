@@ -16,7 +16,7 @@ namespace trivelet::gpu {
 
 #if defined(TRIVELET_CUDA_EMULATION)
 
-// Stands in for the library where there is no GPU: the definition.
+// Replaces the library in builds without a GPU: the definition.
 namespace {
 double angle_of(int i, int k, int n) {
   return 2 * std::numbers::pi * static_cast<double>(static_cast<long long>(i) * k % n) / n;

@@ -1,22 +1,21 @@
-// VSTC's search, blocks of a wavefront at once, with the tokens that the recursion of codec/still/vstc/vstc_search.cpp
+// VSTC's search: blocks of a wavefront at once, with the tokens that the recursion of codec/still/vstc/vstc_search.cpp
 // finds.
 //
 // The recursion tries a block whole, as two halves one above the other and as two side by side, each half the same way.
-// What a trial sees of its surroundings is decided by the halvings that led to it, so trials with other halvings behind
-// them need not wait for each other: a path is such a sequence of halvings (6 of them lead to each 4x4 block of a block
-// of 16), and time is cut into slots, one per 4x4 block. At slot t every path has one node, which lasts as many slots
-// as it has 4x4 blocks; nodes that begin at a slot are tried together, for all blocks of the wavefront:
+// The surroundings that a trial sees depend only on the halvings that led to it, so trials with other halvings need not
+// wait for each other. A path is such a sequence of halvings (6 of them lead to each 4x4 block of a block of 16), and
+// time is divided into slots, one for each 4x4 block. At slot t every path has one node, which lasts as many slots as
+// it has 4x4 blocks. Nodes that begin at a slot are tried together, for all blocks of the wavefront:
 //
 //   try_modes      magnitudes of the transformed residual of each of the 35 modes; a block of threads per node and mode
 //   cost_residual  the costs of all sub-blocks of all sizes for the best few modes, from the smallest to the whole; one
 //                  per node, mode and plane
 //   finish_leaves  the best mode, its levels, tokens, samples and true cost; one per node
 //   merge_nodes    nodes that end with the slot choose between whole and both halvings; the result goes to the canvas
-//   of
-//                  the path, where the second half finds the first, or into the picture
+//                  of the path, where the second half finds the first, or into the picture
 //
-// What the recursion would prune is tried too; every cost is computed once.
-// Bound: latency and integer arithmetic; all data of a node stay in shared memory and the L2 cache.
+// Trials that the recursion would prune are made too; every cost is computed once. Bound: latency and integer
+// arithmetic; all data of a node stay in shared memory and the L2 cache.
 #include "gpu/still/vstc.h"
 
 #include <algorithm>
@@ -235,7 +234,7 @@ class DeviceSearch final : public vstc::WaveSearch {
       std::copy(std::begin(constants.mode_root), std::end(constants.mode_root), a.mode_root);
       std::copy(std::begin(constants.step_inverse), std::end(constants.step_inverse), a.step_inverse);
       std::copy(std::begin(constants.threshold), std::end(constants.threshold), a.threshold);
-      // What a level is worth before shifting: of an even and an odd log2 of the area.
+      // The value of a level before shifting: for an even and an odd log2 of the area.
       static constexpr int kScale[2][6] = {{645, 724, 813, 912, 1024, 1149}, {456, 512, 575, 645, 724, 813}};
       for (int odd = 0; odd < 2; ++odd) a.scale[odd] = kScale[odd][params.qp % 6];
     }

@@ -1,4 +1,4 @@
-// Pieces of VSTC's search on a device: where a node of the prediction tree lies and where its neighbours' samples are,
+// Pieces of VSTC's search on a device: the position of a node of the prediction tree and of its neighbours' samples,
 // references, prediction, forward transforms, costs of levels. Arithmetic as in vstc_search.cpp and vstc_kernels.cpp.
 #pragma once
 
@@ -43,7 +43,7 @@ __device__ inline Node find_node(const TreeArgs& a, int path, int job) {
   return n;
 }
 
-/// Who holds (x, y) as the node sees it: 0 the picture, a path its canvas, -1 nobody yet.
+/// The holder of (x, y) as the node sees it: 0 the picture, a path its canvas, -1 none yet.
 __device__ inline int holder_of(const TreeArgs& a, const Node& n, int x, int y) {
   if (x < 0 || y < 0 || x >= a.width || y >= a.height) return -1;
   const int rx = x - n.root_x, ry = y - n.root_y;
@@ -84,7 +84,7 @@ struct Refs {
   Sample plain[4 * 64 + 1], smooth[4 * 64 + 1];
 };
 
-/// By all threads of the block; ends with a barrier.
+/// Called by all threads of the block; ends with a barrier.
 __device__ inline void gather_references(const TreeArgs& a, const Node& n, int plane, Refs& refs) {
   const int side = n.w + n.h, units = side / 4, tid = static_cast<int>(threadIdx.x);
   for (int u = tid; u <= 2 * units; u += kThreads)
@@ -92,8 +92,8 @@ __device__ inline void gather_references(const TreeArgs& a, const Node& n, int p
                                                : u == units ? holder_of(a, n, n.x - 1, n.y - 1)
                                                             : holder_of(a, n, n.x + 4 * (u - units - 1), n.y - 1));
   __syncthreads();
-  // Units run from the lowest on the left over the corner to the right; what is missing takes the last sample before
-  // it, the first ones the first there is.
+  // Units run from the lowest on the left over the corner to the right. Missing ones take the last sample before them,
+  // missing first ones the first existing one.
   for (int i = tid - side; i <= side; i += kThreads) {
     const int unit = i < 0 ? units - 1 - (-1 - i) / 4 : i == 0 ? units : units + 1 + (i - 1) / 4;
     int from = i, u = unit;
@@ -223,7 +223,7 @@ struct Costs {
   __device__ __forceinline__ Cost bit(int context, bool value) const { return of[2 * context + value]; }
 };
 
-/// Levels of the five neighbours that decide about contexts, from magnitudes of a block of 2^c x 2^b.
+/// Levels of the five neighbours that determine contexts, from magnitudes of a block of 2^c x 2^b.
 template <class Magnitude>
 __device__ __forceinline__ std::uint32_t terms_around(int x, int y, int c, int b, const Magnitude& magnitude) {
   const int w = 1 << c, h = 1 << b;
@@ -276,8 +276,8 @@ __device__ inline Cost level_cost(const Costs& cost, int log2_area, int x, int y
   const Cost here = cost.bit(vstc::significant_context(log2_area, x, y, around), magnitude != 0);
   return here - plain + (magnitude ? vstc::kBit + magnitude_cost(cost, log2_area, x, y, around, magnitude) : 0);
 }
-/// Makes the sum of level_cost() over a block whose last level is at `rank` the cost of the block: the last level's
-/// significance goes without saying, the zeros before it do not.
+/// Turns the sum of level_cost() over a block whose last level is at `rank` into the cost of the block: the last
+/// level's significance is implied, the zeros before it are coded.
 __device__ inline Cost block_cost(const TreeArgs& a, const Costs& cost, int c, int b, int rank) {
   const int size = c * 7 + b, at = a.tables->position[size][rank];
   const int context = vstc::significant_context(c + b, at & ((1 << c) - 1), at >> c, 0);
@@ -316,7 +316,7 @@ __device__ inline Cost mode_cost(const Costs& cost, const int (&known)[3], int m
   return sum;
 }
 
-/// The modes that get a full trial, in order, and what they cost to say.
+/// The modes that get a full trial, in order, and the bits to signal them.
 struct Modes {
   int known[3];
   int count;
@@ -325,7 +325,7 @@ struct Modes {
   std::int64_t joint[vstc::kModes];
   bool chosen[vstc::kModes];
 };
-/// By all threads of the block; ends with a barrier.
+/// Called by all threads of the block; ends with a barrier.
 __device__ inline void choose_modes(const TreeArgs& a, const Node& n, int path, Modes& m) {
   const int tid = static_cast<int>(threadIdx.x);
   const Costs costs(a, n.job);

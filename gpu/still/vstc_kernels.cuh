@@ -241,8 +241,8 @@ __global__ void __launch_bounds__(kThreads) cost_residual(TreeArgs a) {
   }
 }
 
-/// Grid: jobs; a warp per path. Nodes that end with this slot choose between their leaf and both halvings, and go where
-/// the node above, or the picture, has them.
+/// Grid: jobs; a warp per path. Nodes that end with this slot choose between their leaf and both halvings, and are
+/// written where the node above, or the picture, has them.
 template <int kUnused = 0>
 __global__ void __launch_bounds__(kThreads) merge_nodes(TreeArgs a) {
   const int job = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x) % 32;
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(kThreads) merge_nodes(TreeArgs a) {
       const Node n = find_node(a, path, job);
       const Path& p = *n.path;
       const std::size_t index = static_cast<std::size_t>(job) * a.path_count + path;
-      // The winner: -1 the leaf, else a halving.
+      // The winner: -1 the leaf, otherwise a halving.
       int winner = -1;
       Joint best = 0;
       bool symbol = false;
@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(kThreads) merge_nodes(TreeArgs a) {
           }
         }
       }
-      // Where it goes: after what the canvas of this path has already, or into the picture.
+      // The destination: after the contents of this path's canvas, or in the picture.
       const bool again = depth > 0 && half_of(a, depth) == 1;
       const int before = again ? a.canvas_counts[index] : 0;
       const Joint spent = again ? a.canvas_costs[index] : 0;

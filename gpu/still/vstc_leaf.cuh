@@ -1,5 +1,5 @@
 // The end of a prediction block: the best mode's residual tree as tokens, levels by rate and distortion, samples, and
-// what it really costs. As Search::leaf, emit, optimise and Reconstructor::leaf.
+// the true cost. As Search::leaf, emit, optimise and Reconstructor::leaf.
 #pragma once
 
 #include "gpu/still/vstc_kernels.cuh"
@@ -21,7 +21,7 @@ struct Piece {
 /// Scratch of a plane in shared memory, 14 bytes a sample.
 struct Work {
   std::int16_t *residual, *down, *values, *levels;
-  std::uint16_t* piece_of;  ///< 0: none, else index + 1
+  std::uint16_t* piece_of;  ///< 0: none, otherwise index + 1
   Piece* pieces;
   __device__ Work(void* memory, int area) {
     pieces = static_cast<Piece*>(memory);
@@ -131,7 +131,7 @@ __device__ inline int write_tree(const TreeArgs& a, const Node& n, const Costs& 
   return at;
 }
 
-/// What the symbols of a residual tree cost but for its levels. One thread.
+/// The cost of the symbols of a residual tree, without its levels. One thread.
 __device__ inline Cost tree_cost(const Costs& cost, const Token* tokens, int log2_w, int log2_h, int root_context) {
   struct Pending {
     std::uint8_t c, b;
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(kThreads) finish_leaves(TreeArgs a) {
           a.optimise ? choose_levels(a, n, cost, work, work.pieces[i], scratch, scratch + area)
                      : round_levels(a, n, work, work.pieces[i]));
     __syncthreads();
-    // Tokens and what they cost.
+    // Tokens and their cost.
     Token* tree = tokens + token_count;
     __syncthreads();
     if (tid == 0) {
@@ -363,7 +363,7 @@ __global__ void __launch_bounds__(kThreads) finish_leaves(TreeArgs a) {
     if (tid == 0) rate += tree_cost(cost, tree, log2_w, log2_h, vstc::coded_root_context(log2_w + log2_h, before));
     before = tree[0] != 0;
     any_plane = any_plane || before;
-    // Samples. Values become what the decoder has; the columns' transform goes into `down`.
+    // Samples. Values become those of the decoder; the columns' transform goes into `down`.
     __syncthreads();
     for (int i = tid; i < area; i += kThreads) {
       const int level = work.levels[i], index = work.piece_of[i] - 1;
