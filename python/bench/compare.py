@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The codec beside others in Zarr's chunks: sizes, speeds, and what is read over a network. Writes python/README.md's table.
+"""The codec beside others in Zarr's chunks: sizes, speeds, and bytes read over a network. Writes python/README.md's table.
 
     python/bench/compare.py --program build/release/apps/trivelet FOLDER     # measures; figures.json, pictures, README
     python/bench/compare.py --check                                         # the table is that of figures.json
@@ -86,7 +86,7 @@ def codecs():
     return found
 
 
-OFFSET = [0]  # of the volume that is measured: JPEG-LS codes what is above
+OFFSET = [0]  # of the measured volume: JPEG-LS codes values above it
 
 
 def rival():
@@ -325,7 +325,7 @@ def measure_reads(volume, folder):
 
 
 def measure_zarr(volume):
-    """MB/s of CPU time to decode a chunk by the library and through Zarr, by what coded it."""
+    """MB/s of CPU time to decode a chunk by the library and through Zarr, by codec."""
     import numpy as np
     import zarr
 

@@ -24,7 +24,7 @@ class OnDevice(NamedTuple):
     view: Array  # its address, shape and strides: not to be looked into
     device: int
     stream: Optional[int]  # a cudaStream_t; None = the default one
-    keeps: Any  # what must live as long
+    keeps: Any  # objects that must live as long
 
 
 class _Tensor(Structure):  # DLTensor
@@ -93,7 +93,7 @@ class _Capsule:
 
 
 def _by_dlpack(given: Any, device: int) -> OnDevice:
-    keeps = _Capsule(given.__dlpack__(stream=1))  # what is given to the default stream finds the values
+    keeps = _Capsule(given.__dlpack__(stream=1))  # later work on the default stream sees the values
     tensor = keeps.tensor
     if tensor.lanes != 1 or tensor.code not in _KINDS or tensor.bits % 8:
         raise ArgumentError(f"a tensor of type code {tensor.code}, {tensor.bits} bits and {tensor.lanes} lanes")
@@ -104,7 +104,7 @@ def _by_dlpack(given: Any, device: int) -> OnDevice:
 
 
 def on_device(given: Any) -> Optional[OnDevice]:
-    """None for what is in memory of the host."""
+    """None for host memory."""
     if isinstance(given, np.ndarray):
         return None
     if hasattr(given, "__cuda_array_interface__"):
@@ -119,7 +119,7 @@ def on_device(given: Any) -> Optional[OnDevice]:
 
 
 def on_host(given: Any) -> Array:
-    """An array of NumPy over the memory of a producer of DLPack, else what NumPy makes of it."""
+    """A NumPy array over the memory of a DLPack producer, otherwise NumPy's conversion of it."""
     if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
         return np.from_dlpack(given)
     return np.asarray(given)

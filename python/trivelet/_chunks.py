@@ -40,10 +40,10 @@ class ChunkCoding:
         bound = self.value if self.mode == "max_error" else None
         encode(
             np.zeros(1, np.uint8), max_error=bound, block_size=self.block_size, slab=self.slab, layers=self.layers, threads=1
-        )  # refuses what is wrong
+        )  # refuses wrong settings
 
     def encode_chunk(self, array: Array, fill_value: Any = 0) -> bytes:
-        """`fill_value`: what stands for "nothing here" in arrays of floats, and comes back with loss, too; 0 is a number."""
+        """`fill_value`: "no data" in arrays of floats, which is restored in lossy arrays, too; 0 is a number."""
         fills = [float(fill_value)] if self.value is not None and array.dtype.kind == "f" and fill_value != 0 else []
         wants = {} if self.value is None else {self.mode: self.value}
         shape = long_axes(array.shape)
@@ -63,7 +63,7 @@ class ChunkCoding:
 
 
 def long_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Of a chunk those longer than 1, which are what the library calls volumes, slices, rows and columns."""
+    """The axes of a chunk longer than 1, which the library calls volumes, slices, rows and columns."""
     long = tuple(n for n in shape if n > 1)
     if len(long) > 4:
         raise ArgumentError(f"chunks of shape {shape} have {len(long)} axes longer than 1; at most 4")

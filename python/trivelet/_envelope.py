@@ -75,7 +75,7 @@ def parse(data: bytes) -> Optional[Envelope]:
 
 
 def spacing_of(envelope: Optional[Envelope]) -> Optional[tuple[float, ...]]:
-    """Millimetres, or what the file has, between voxels along x, y, z and volumes; None where that is not known."""
+    """Distance of voxels along x, y, z and volumes, in millimetres or the unit of the file; None if unknown."""
     if envelope is None or not envelope.files:
         return None
     head = envelope.files[0].head

@@ -1,4 +1,4 @@
-"""Encoders and decoders of the library: calls that raise, that Ctrl-C ends, and whose callbacks may raise."""
+"""Encoders and decoders of the library: their calls raise exceptions, also those of callbacks, and end at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _in_other_thread(work: Callable[[], int], cancel: Callable[[], None]) -> int
         finally:
             done.release()
 
-    # Only `outcome` tells that it is over: a signal may come right after `done` was taken.
+    # Only `outcome` shows that it has ended: a signal may come right after `done` was acquired.
     try:
         try:
             _thread.start_new_thread(run, ())
@@ -74,7 +74,7 @@ _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 class Handle:
-    """An encoder or a decoder of the library, and what it uses while it is open."""
+    """An encoder or a decoder of the library, and the objects that it uses while it is open."""
 
     def __init__(self, kind: str) -> None:
         library = _library.library
@@ -83,19 +83,19 @@ class Handle:
         self.pointer = getattr(library, f"tvl_{kind}_new")()
         if not self.pointer:
             raise error_of(7, "")
-        # The library wants one thread at a time. A signal's handler runs in the thread that it interrupts.
+        # The library allows one thread at a time. A signal handler runs in the thread that it interrupts.
         self._lock = threading.RLock()
         self._running = False
-        self._close_after = False  # a handler closed what its thread was using
+        self._close_after = False  # a handler closed the object that its thread was using
         self._why_closed = "is closed"
         self.kept: list[Any] = []  # memory and callbacks
-        self.raised: list[BaseException] = []  # by callbacks; these know this list and not the handle, which may go
+        self.raised: list[BaseException] = []  # by callbacks, which refer to this list, not to the handle
         self._finalizer = weakref.finalize(self, _free, getattr(library, f"tvl_{kind}_free"), self.pointer, self.kept)
         getattr(library, f"tvl_{kind}_set_log")(self.pointer, _LOG, None)
         _handles.add(self)
 
     def try_call(self, function: Any, *arguments: Any) -> Optional[BaseException]:
-        """Calls function(handle, ...); what is to be raised, if anything."""
+        """Calls function(handle, ...); returns the exception to raise, if any."""
 
         def work() -> int:
             return int(function(self.pointer, *arguments))
@@ -129,7 +129,7 @@ class Handle:
             raise failed
 
     def close(self) -> None:
-        """At once; but in a signal's handler that interrupted a call, when this has ended, which it is told to."""
+        """Closes at once; in a signal handler that interrupted a call, when that call, which is cancelled, has ended."""
         with self._lock:
             if not self._running:
                 self._finalizer()
@@ -138,7 +138,7 @@ class Handle:
             self._cancel(self.pointer)
 
     def _leave_to_parent(self) -> None:
-        """In a process that was forked: the threads behind the handle are not in it, and would be waited for."""
+        """In a forked process: it has none of the handle's threads, and closing would wait for them."""
         self._finalizer.detach()
         self._lock, self._running, self._close_after = threading.RLock(), False, False
         self._why_closed = "was opened before this process was forked, and belongs to the one before"
@@ -160,8 +160,8 @@ _kept: dict[int, Handle] = {}
 
 @contextlib.contextmanager
 def decoder_of_batches(device: Optional[int]) -> Iterator[Handle]:
-    """That of GPU `device` is kept, with what it made there, for the batch after this one. After an error it is not: the GPU
-    may have too little memory."""
+    """The decoder of GPU `device` is kept for the next batch, with its memory there. After an error it is not kept,
+    because the GPU may have too little memory."""
     decoder = None if device is None else _kept.pop(device, None)
     if decoder is None:
         decoder = Handle("decoder")
@@ -176,7 +176,7 @@ def decoder_of_batches(device: Optional[int]) -> Iterator[Handle]:
 
 
 def release_gpus() -> None:
-    """Gives back what `decode_many` keeps on GPUs, memory and decoders, from one batch to the next."""
+    """Frees the memory and decoders that `decode_many` keeps on GPUs between batches."""
     while _kept:
         with contextlib.suppress(KeyError):
             _kept.popitem()[1].close()

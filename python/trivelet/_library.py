@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_plan_give": (c_int, [c_void_p, c_uint64, c_void_p, c_uint64]),
     "tvl_plan_source": (c_int, [c_void_p, POINTER(Source)]),
 }
-# Of structures that know their size.
+# Structures that have their own size as a field.
 for name, structure in STRUCTURES.items():
     if structure._fields_[0][0] == "struct_size":
         FUNCTIONS[name + "_init"] = (None, [POINTER(structure), c_uint64])

@@ -1,4 +1,4 @@
-"""Which bytes of a stream a part of a volume needs, for those who fetch them themselves."""
+"""The byte ranges of a stream that a part of a volume needs, for callers that fetch them themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ONCE = 256  # ranges, of which there are seldom more
 
 
 class Plan:
-    """`wanted` and `give` in turns until nothing is wanted; then a decoder reads from `structure`. By one thread."""
+    """Call `wanted` and `give` in turn until nothing is wanted; then a decoder reads from `structure`. For one thread."""
 
     def __init__(self, stream_bytes: int, params: Any) -> None:
         """params: tvl_volume_decode_params."""

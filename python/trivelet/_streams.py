@@ -65,7 +65,7 @@ class Source:
 
     def __init__(self, given: Any) -> None:
         if is_path(given):
-            os.stat(given)  # raises what Python raises for files that are not there
+            os.stat(given)  # raises Python's exception for missing files
         elif not hasattr(given, "read"):
             given = memoryview(given).cast("B")
         self.given = given
@@ -81,7 +81,7 @@ class Source:
         self.__init__(state["given"])  # type: ignore[misc]
 
     def structure(self, handle: Handle) -> Any:
-        """For `handle`, which keeps what it points to."""
+        """For `handle`, which keeps the objects that it points to."""
         source = _library.make(_library.Source)
         if is_path(self.given):
             source.path = path_bytes(self.given)
@@ -133,7 +133,7 @@ class Source:
 
 
 def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
-    """For `handle`, which keeps what it points to."""
+    """For `handle`, which keeps the objects that it points to."""
     sink = _library.make(_library.Sink)
     handle.kept.append(sink)
     if is_path(target):
@@ -156,7 +156,7 @@ def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
 
 
 def _new_locks() -> None:
-    """In a process that was forked, in which no thread gives back what another one held."""
+    """In a forked process, in which no thread releases the locks of another one."""
     for source in list(_sources):
         source.lock = threading.Lock()
 

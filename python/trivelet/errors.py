@@ -1,4 +1,4 @@
-"""What the library answers when it does not do what it was asked: an exception for each of its results.
+"""The exceptions of the package: one for each error code of the library.
 
 Every one is an `Error`, and the exception of Python that it comes nearest to as well. The text is the library's: the
 value seen, the limit, what to do.

@@ -67,7 +67,7 @@ def filter(**coding: Any) -> dict[str, Any]:
             "HDF5_PLUGIN_PATH name the folder of libh5trivelet.so before Python starts"
         )
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    # Not optional, as h5py has it: HDF5 would store quietly without it what it refuses.
+    # Not optional, which is h5py's default: HDF5 would silently store chunks unfiltered that the filter refuses.
     properties.set_filter(FILTER_ID, h5py.h5z.FLAG_MANDATORY, client_data(**coding))
     return {"dcpl": properties}
 
@@ -97,7 +97,7 @@ def write(dataset: h5py.Dataset, array: npt.ArrayLike, start: Optional[tuple[int
     def encode(offset: tuple[int, ...]) -> tuple[tuple[int, ...], bytes]:
         within = tuple(slice(o - b, min(o - b + c, n)) for o, b, c, n in zip(offset, first, dataset_chunks, given.shape))
         part = given[within].astype(dataset_type, casting="same_kind", copy=False)
-        if part.shape != dataset_chunks:  # what is outside of the dataset has its fill value, as HDF5 has it
+        if part.shape != dataset_chunks:  # voxels outside of the dataset have its fill value, as in HDF5
             chunk = np.full(dataset_chunks, fill, dataset_type)
             chunk[tuple(slice(n) for n in part.shape)] = part
             part = chunk
@@ -112,9 +112,9 @@ def write(dataset: h5py.Dataset, array: npt.ArrayLike, start: Optional[tuple[int
 
 
 def read(dataset: h5py.Dataset, index: Any = ..., *, layers: Optional[int] = None, workers: int = 0) -> Any:
-    """`dataset[index]`, of every chunk what is needed, decoded beside each other.
+    """`dataset[index]`: decodes the needed part of every chunk, several chunks in parallel.
 
-    index: integers, slices and `...`. layers: so many quality layers; None = all. workers: threads; 0 = one for each
+    index: integers, slices and `...`. layers: number of quality layers; None = all. workers: threads; 0 = one for each
       core.
     """
     _coding_of(dataset)
@@ -191,7 +191,7 @@ def _words(coding: ChunkCoding) -> tuple[int, ...]:
 
 
 def _coding_of(dataset: h5py.Dataset) -> ChunkCoding:
-    """From the words in the file; refuses datasets whose chunks are not streams alone."""
+    """From the words in the file; refuses datasets whose chunks are not only streams."""
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     if [f[0] for f in filters] != [FILTER_ID]:

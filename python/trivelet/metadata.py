@@ -63,7 +63,7 @@ def _text(value: str) -> bytes:
 
 
 def to_structure(metadata: Metadata) -> Any:
-    """With what it points to, which lives as long as it."""
+    """With the objects that it points to, which live as long as it."""
     m = _library.make(_library.Metadata)
     display, light = metadata.mastering_display, metadata.content_light
     if display is not None:

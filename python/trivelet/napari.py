@@ -14,7 +14,7 @@ Layer = tuple[Any, dict[str, Any], str]
 
 
 def get_reader(path: Union[str, list[str]]) -> Optional[Callable[[Any], list[Layer]]]:
-    """napari asks this for files that end in .tvl; None for what is no volume, such as a video."""
+    """napari calls this for files that end in .tvl; None for streams that are not volumes, such as videos."""
     paths = [path] if isinstance(path, str) else path
     try:
         for one in paths:

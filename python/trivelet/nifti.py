@@ -1,4 +1,4 @@
-"""Streams as images of nibabel, whose voxels are decoded as they are asked for."""
+"""Streams as images of nibabel, whose voxels are decoded on access."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def nibabel_image(
     shape = (*volume._extents[3:0:-1], *full[3:])[: len(full)]
     best = header.get_best_affine() if affine is None else np.asarray(affine)
     zooms = header.get_zooms()
-    if shape != full:  # what is left of a group of voxels lies where the first of them was
+    if shape != full:  # the voxel that remains of a group is at the place of the first
         header.set_data_shape(shape)
         header.set_zooms([z * s for z, s in zip(zooms, (*steps, *[1] * 4))])
         best = best @ np.diag([*steps, 1])

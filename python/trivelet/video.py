@@ -46,7 +46,7 @@ class VideoInfo:
     transfer: int = 2
     matrix: int = 2
     range: int = 0  #: 0 unspecified, 1 limited, 2 full
-    chroma_location: int = 0  #: 0 unspecified, else H.273's type + 1
+    chroma_location: int = 0  #: 0 unspecified, otherwise H.273's type + 1
     rotation: int = 0  #: clockwise degrees for display
     field_order: int = 0  #: 0 progressive or unknown, 1 top field first, 2 bottom field first
     is_signed: bool = False
@@ -344,8 +344,8 @@ class VideoWriter:
 
 
 class VideoReader(Iterator[Frame]):
-    """Frames of a stream, each in memory of its own; `info` tells what they are, `metadata` what else the stream says. What is damaged raises after the
-    frames before it; with `keep_partial` those behind it come, too.
+    """Frames of a stream, each in separate memory. `info` describes them; `metadata` has the rest. Damage raises an
+    exception after the frames before it; with `keep_partial` the frames after it are delivered, too.
     """
 
     def __init__(
@@ -441,7 +441,7 @@ class VideoReader(Iterator[Frame]):
         raise StopIteration
 
     def _decode(self) -> None:
-        """A GOP of frames, and what went wrong behind them."""
+        """A GOP of frames, and the error after them."""
         planes = [[np.empty(shape, self._type) for shape in self._shapes] for _ in range(self._at_once)]
         frames = (_library.Frame * self._at_once)()
         for frame, memory in zip(frames, planes):

@@ -81,7 +81,7 @@ _said_colour = False
 
 
 def _is_colour(array: Array) -> bool:
-    """Whether a last axis is rather one of colours than of columns: there are three or four of them behind pictures."""
+    """True if a last axis is probably one of colours: it has three or four entries, after pictures."""
     whole = array.dtype.kind == "u" and array.dtype.itemsize <= 2
     return whole and array.ndim >= 3 and array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) > 4
 
@@ -278,7 +278,7 @@ def _layout(volume: Any) -> tuple[Any, int, int, int, int, int]:
 
 
 class _Range(NamedTuple):
-    """What an index wants of one axis: [first, end), and of this box `within`."""
+    """The part of one axis that an index selects: [first, end), and `within` that range."""
 
     first: int
     end: int
@@ -324,7 +324,7 @@ def _ranges_of(index: Any, shape: tuple[int, ...]) -> list[_Range]:
 
 
 class Volume:
-    """An array in a stream, of which only what an index needs is read and decoded.
+    """An array in a stream. Only the parts that an index needs are read and decoded.
 
     >>> import numpy as np, trivelet
     >>> array = np.arange(40 * 50 * 60, dtype=np.float32).reshape(40, 50, 60)
@@ -537,7 +537,7 @@ def open(
     max_frames: Optional[int] = None,
     max_samples_per_byte: Optional[int] = None,
 ) -> Volume:
-    """A volume whose parts are read as they are asked for.
+    """A volume whose parts are read on access.
 
     source: a path, bytes or another buffer, or a binary file that can seek, such as fsspec gives for an URL. It is
       used as long as the volume is.
@@ -647,7 +647,7 @@ def decode_many(
 
 
 def _room_in(out: Sequence[Any], volumes: list[Volume], names: list[str]) -> tuple[list[Array], Optional[OnDevice]]:
-    """Views of what `decode_many` is to write to, and one of them where they are on a GPU."""
+    """Views of the outputs of `decode_many`, and one of them if they are on a GPU."""
     if len(out) != len(volumes):
         raise ArgumentError(f"out has {len(out)} arrays for {len(volumes)} streams")
     fars = [on_device(array) for array in out]

@@ -41,13 +41,13 @@ from .volume import _TYPES, Array, Volume, _decode_all, _decode_into, _layout, _
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
 _LEAST_HEAD = 1024  # bytes at the beginning, which the library looks at first
-_HEAD = 512  # bytes of headers and front table but for what a slab adds; what is too many is mostly needed anyway
-_TAIL = 4608  # bytes with the index, and mostly with the sizes of what is in the last group of slices
+_HEAD = 512  # bytes of headers and front table without the entries of slabs; excess bytes are mostly needed anyway
+_TAIL = 4608  # bytes with the index, and mostly with the sizes of the last group of slices
 _WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
 _SLAB = 64  # slices that are coded together where it is not said
-_LAYERS = 9  # likewise, of wavelets
+_LAYERS = 9  # the same for wavelets
 _MOST_OF_HEADS = 1 << 16  # bytes of heads of chunks that the library puts into the table
-_MOST_AT_ONCE = 64  # requests for parts of a chunk, which would else wait for each other
+_MOST_AT_ONCE = 64  # requests for parts of a chunk; more would wait for each other
 _GAP = 1 << 8  # bytes between two ranges that cost less than a request
 _MOST_GAP = 1 << 14  # that cost less than waiting for other requests
 
@@ -116,7 +116,7 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         return [None if chunk is None else next(made) for chunk, _ in batch]
 
     async def decode_partial(self, batch_info: Iterable[tuple[Any, Any, Any]]) -> Iterable[Any]:
-        """Likewise, of chunks of a store those that are wanted whole."""
+        """The same, for chunks of a store that are read whole."""
         batch = list(batch_info)
         whole = [i for i, (_, selection, spec) in enumerate(batch) if _box_of(selection, spec.shape) is None]
         if len(whole) < 2:
@@ -138,9 +138,9 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         return await asyncio.to_thread(self._encode_sync, chunk_array, chunk_spec)
 
     def _ends(self, chunk_spec: Any) -> tuple[int, int]:
-        """Bytes at beginning and end of a chunk that tell most reads of a part where the rest is. Large chunks have a table of
-        it at the front, for which so much is left as FORMAT.md says (tocF), of what is chosen by trying as far as it is likely.
-        What is not there is asked for when it is missed.
+        """Bytes at the beginning and end of a chunk that locate the rest, for most reads of a part. Large chunks have a
+        table of their parts at the front, with the size of FORMAT.md (tocF), as estimated for the likely outcome of
+        trials. Missing bytes are requested when they are needed.
         """
         native = chunk_spec.dtype.to_native_dtype()
         if math.prod(chunk_spec.shape) * native.itemsize < _WITH_TABLE:
@@ -213,7 +213,7 @@ async def _fetch(byte_getter: Any, begun: _Begun, params: Any, prototype: Any) -
 
 
 class _Begun(NamedTuple):
-    """A chunk of which everything was read, or what most reads of a part need."""
+    """A chunk that was read whole, or the bytes that most reads of a part need."""
 
     size: int
     whole: Any = None
@@ -267,8 +267,8 @@ async def _begin(byte_getter: Any, prototype: Any, ends: Optional[tuple[int, int
 
 
 def _prototype(byte_getter: Any, chunk_spec: Any) -> Any:
-    """Of the bytes of a stream: the library reads them in memory of the host, wherever Zarr wants the voxels. What is no
-    store's has them already."""
+    """The buffer prototype for the bytes of a stream: the library reads them in host memory, wherever Zarr needs the
+    voxels. Sources that are not stores have them there already."""
     return cpu.buffer_prototype if isinstance(byte_getter, (StorePath, _Window)) else chunk_spec.prototype
 
 
@@ -277,8 +277,8 @@ def _at_once() -> asyncio.Semaphore:
 
 
 def _coalesced(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """First bytes and ends of ascending ranges, as one where little lies between two; more than that where they are so many
-    that some would have to wait."""
+    """Merges ascending ranges with small gaps between them, and larger gaps if there are so many ranges that some would
+    have to wait. Returns first bytes and ends."""
     gaps = sorted(offset - first - size for (first, size), (offset, _) in zip(ranges, ranges[1:]))
     too_many = len(ranges) - _MOST_AT_ONCE
     most = max(_GAP, min(gaps[too_many - 1], _MOST_GAP)) if too_many > 0 else _GAP
@@ -302,7 +302,7 @@ def _box_of(selection: Any, shape: tuple[int, ...]) -> Optional[list[tuple[int, 
 
 
 def _read_box(plan: Plan, params: Any, volumes: int, chunk_spec: Any) -> tuple[Array, tuple[int, ...]]:
-    """All axes of what the params say, of so many volumes; and how many voxels one of it stands for along them."""
+    """All axes of the part in the params, of this many volumes; and the number of voxels that one stands for along them."""
     native = chunk_spec.dtype.to_native_dtype()
     with Handle("decoder") as decoder:
         source = plan.structure(decoder)
@@ -326,7 +326,7 @@ def _volume_of(stream: Array, chunk_spec: Any) -> Volume:
     return volume
 
 
-# Of a GPU: one batch after the other has all cores and what was made for the one before, and they need no memory at once.
+# For a GPU: one batch at a time has all cores and reuses the memory of the one before.
 _turn = threading.Lock()
 
 
@@ -351,8 +351,8 @@ def _to_buffer(array: Array, chunk_spec: Any) -> Any:
 
 
 class RangedShardingCodec(ShardingCodec):
-    """Zarr's shards, of whose chunks parts are read by the ranges of bytes that these need; Zarr itself reads every chunk
-    of which something is needed whole. Written and stored as Zarr does it. See `read_shards_by_ranges`."""
+    """Zarr's shards, with parts of their chunks read by byte ranges; Zarr itself reads every needed chunk whole. They are
+    written and stored as by Zarr. See `read_shards_by_ranges`."""
 
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, shard_spec: Any) -> Any:
         box = _box_of(selection, shard_spec.shape)
@@ -393,10 +393,10 @@ class RangedShardingCodec(ShardingCodec):
 
 
 def read_smaller(array: Any, reduce: int, *, layers: Optional[int] = None) -> Array:
-    """The whole of an array of Zarr at its size halved `reduce` times, of whose chunks the ranges that this needs are
-    read: an overview without a pyramid beside the array.
+    """A whole Zarr array with its size halved `reduce` times, from the needed ranges of its chunks: an overview without a
+    separate pyramid.
 
-    layers: so many quality layers; None = all. Chunks must be coded by wavelets and be divisible by 2^reduce along axes
+    layers: number of quality layers; None = all. Chunks must be coded by wavelets and be divisible by 2^reduce along axes
     on which there are several.
     """
     if reduce < 0 or (layers is not None and layers < 1):
