@@ -1,3 +1,5 @@
+// MD5 by RFC 1321.
+
 #include "io/md5.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads files and pipes with look ahead.
+
 #include "io/source.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// trivelet bench gpu: prints the figures of the codec and of the transforms on GPUs, as a table, CSV and gnuplot
+// script.
+
 #include "apps/bench/bench_gpu.h"
 
 #include <spdlog/fmt/fmt.h>

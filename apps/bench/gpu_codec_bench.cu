@@ -1,3 +1,6 @@
+// Measures the codec on a GPU: raw frames to chunks and back, with several GOPs in flight, and compares bytes and
+// samples with the CPU's.
+
 #include "apps/bench/gpu_codec_bench.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The 2D 9/7 transform by convolution, lifting and SMDWT on CPU cores. The header names the paper.
+
 #include "apps/bench/papers_dwt2d.h"
 
 #include <algorithm>

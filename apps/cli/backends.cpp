@@ -1,3 +1,5 @@
+// --device: finds the GPUs, chooses one, and starts its backend.
+
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
 

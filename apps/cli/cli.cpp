@@ -1,3 +1,5 @@
+// The options that several subcommands share, and the parsing of their values.
+
 #include "apps/cli/cli.h"
 
 #include <spdlog/fmt/fmt.h>

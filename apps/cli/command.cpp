@@ -1,3 +1,5 @@
+// Commands and options over CLI11, and the layout of the help text.
+
 #include "apps/cli/command.h"
 
 #include <CLI/CLI.hpp>

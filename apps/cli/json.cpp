@@ -1,3 +1,5 @@
+// Writes JSON with indentation, and makes texts valid UTF-8.
+
 #include "apps/cli/json.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Messages on standard error over spdlog.
+
 #include "apps/cli/log.h"
 
 #include <spdlog/pattern_formatter.h>

@@ -1,3 +1,5 @@
+// Finds and loads the modules of the program (FFmpeg, GDCM, MPI, player) with dlopen.
+
 #include "apps/cli/modules.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// Draws progress on standard error in a thread of its own.
+
 #include "apps/cli/progress.h"
 
 #include <spdlog/fmt/fmt.h>

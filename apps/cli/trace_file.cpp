@@ -1,3 +1,5 @@
+// --trace: starts the trace and writes it to a file at the end.
+
 #include "apps/cli/trace_file.h"
 
 #include "codec/threads/trace.h"

@@ -1,3 +1,5 @@
+// Reads and writes the file of encode --resume.
+
 #include "apps/cluster/encode_journal.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Encoding by several processes: the leader of an encode, and the call to the other processes.
+
 #include "apps/cluster/encode_together.h"
 
 #include <exception>

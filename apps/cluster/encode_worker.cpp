@@ -1,3 +1,5 @@
+// Encodes the GOPs that a process is sent, and writes them into the output.
+
 #include "apps/cluster/encode_worker.h"
 
 #include <chrono>

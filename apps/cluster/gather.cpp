@@ -1,3 +1,5 @@
+// Decoding in turns: the threads that decode runs, and the queue of the first process.
+
 #include "apps/cluster/gather.h"
 
 #include <algorithm>

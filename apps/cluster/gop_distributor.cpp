@@ -1,3 +1,5 @@
+// Chooses a worker for each GOP and sends it.
+
 #include "apps/cluster/gop_distributor.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads the input ahead in a thread and finds the ends of GOPs.
+
 #include "apps/cluster/gop_finder.h"
 
 #include <time.h>

@@ -1,3 +1,5 @@
+// Sends and receives the call to a job.
+
 #include "apps/cluster/job_call.h"
 
 #include "apps/cluster/messages.h"

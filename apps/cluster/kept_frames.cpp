@@ -1,3 +1,5 @@
+// Decodes stretches of a film, keeps their frames, and answers requests for them.
+
 #include "apps/cluster/kept_frames.h"
 
 #include <algorithm>

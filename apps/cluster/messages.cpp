@@ -1,3 +1,5 @@
+// Writes and reads the fields of messages, and handles failures and ends of workers.
+
 #include "apps/cluster/messages.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -1,3 +1,5 @@
+// Divides frames into parts, runs one part in each process, and collects the results.
+
 #include "apps/cluster/parts.h"
 
 #include <algorithm>

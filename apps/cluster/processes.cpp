@@ -1,3 +1,5 @@
+// Processes without MPI: threads that work as processes, the environment of launchers, and waiting.
+
 #include "apps/cluster/processes.h"
 
 #include <algorithm>

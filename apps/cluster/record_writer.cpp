@@ -1,3 +1,5 @@
+// Puts the records of workers in order, divides a byte target, and writes GOPs or sends their positions.
+
 #include "apps/cluster/record_writer.h"
 
 #include "codec/threads/stopwatch.h"

@@ -1,3 +1,5 @@
+// Packs frames into messages and copies them between Gops.
+
 #include "apps/cluster/sent_frames.h"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Divides a volume into pieces, and decodes them in several processes.
+
 #include "apps/cluster/volume_share.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Starts and ends the group of processes, or of threads with a GPU each, and collects their warnings.
+
 #include "apps/cluster/worker_group.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Tables of pixel formats and colours between the codec and GStreamer.
+
 #include "apps/gst/formats.h"
 
 #include <algorithm>

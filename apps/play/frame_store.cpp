@@ -1,3 +1,5 @@
+// The thread that decodes GOPs around the position of a player.
+
 #include "apps/play/frame_store.h"
 
 #ifdef __linux__

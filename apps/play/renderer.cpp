@@ -1,3 +1,5 @@
+// Shaders and textures that draw a frame of any pixel format.
+
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/renderer.h"
 

@@ -1,3 +1,5 @@
+// Decodes a sound track with FFmpeg and plays it with SDL.
+
 #include "apps/play/sound.h"
 
 #include <SDL.h>

@@ -1,3 +1,5 @@
+// The window of the player: SDL, OpenGL and Dear ImGui.
+
 #define GL_GLEXT_PROTOTYPES
 #include "apps/play/window.h"
 

@@ -1,3 +1,5 @@
+// Reads and writes greyscale pictures for CCSDS 122.0: PGM, raw samples, and others by FFmpeg.
+
 #include "apps/still/ccsds_image.h"
 
 #include <spdlog/fmt/fmt.h>

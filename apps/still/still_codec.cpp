@@ -1,3 +1,5 @@
+// Chooses CPU or GPU for a still picture, and forms the names of outputs.
+
 #include "apps/still/still_codec.h"
 #include "apps/cli/log.h"
 

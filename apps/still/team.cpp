@@ -1,3 +1,5 @@
+// The messages of processes that search one picture together.
+
 #include "apps/still/team.h"
 
 #include <optional>

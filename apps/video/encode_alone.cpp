@@ -1,3 +1,5 @@
+// Encodes a video with one encoder in this process, and prints its times.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// The choices of encode before the input is read: presets, prediction or wavelet, parts, refusals.
+
 #include "apps/video/encode_choice.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Checks a finished stream, and with --verify decodes it and compares it with the input.
+
 #include <spdlog/fmt/fmt.h>
 
 #include "apps/video/encode_job.h"

@@ -1,3 +1,5 @@
+// Encodes a video with the other processes of mpirun, or with several GPUs.
+
 #include <spdlog/fmt/fmt.h>
 
 #include <filesystem>

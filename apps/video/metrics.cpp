@@ -1,3 +1,5 @@
+// Squared errors and SSIM of two pictures.
+
 #include "apps/video/metrics.h"
 
 #include <spdlog/fmt/fmt.h>

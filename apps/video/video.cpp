@@ -1,3 +1,5 @@
+// Opens inputs and outputs of the commands for video: streams, films, pipes and raw files.
+
 #include "apps/video/video.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// The options of encode for volumes, and the parameters that they give.
+
 #include "apps/volume/encode.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Volumes in streams and files: options, backends, and one reader for both.
+
 #include "apps/volume/volume.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -1,3 +1,5 @@
+// Uploads samples of GOPs, from page-locked memory in place or through a copy.
+
 #include "gpu/device/sample_upload.h"
 
 #include <cstddef>

@@ -1,3 +1,5 @@
+// Sums the bits and gains of every bit plane of a segment in the fast profile.
+
 #include "gpu/entropy/fast_pass_table.h"
 
 #include "gpu/entropy/measure.cuh"

@@ -1,4 +1,4 @@
-// What every bit plane of a segment costs and gains in the fast profile (codec/entropy/fast/fast_pass_table.h), on the
+// The bits and gains of every bit plane of a segment in the fast profile (codec/entropy/fast/fast_pass_table.h), on the
 // device.
 #pragma once
 

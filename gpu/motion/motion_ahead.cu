@@ -1,3 +1,5 @@
+// Runs the searches for motion of several GOPs at once, with a thread that takes their results.
+
 #include "gpu/motion/motion_ahead.h"
 
 #include <algorithm>

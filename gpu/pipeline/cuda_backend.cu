@@ -1,3 +1,5 @@
+// The CUDA backend of the codec (codec/backend.h): encoder and decoder over pipelines and searches for motion.
+
 #include "trivelet/cuda.h"
 
 #include <algorithm>

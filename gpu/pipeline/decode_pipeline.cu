@@ -1,3 +1,5 @@
+// Decodes GOPs on the device: upload of parts, entropy decoder, inverse transform, download of frames.
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,3 +1,5 @@
+// Encodes GOPs on the device: upload of frames, transform, entropy coder, download of chunks.
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>

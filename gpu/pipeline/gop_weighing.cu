@@ -1,3 +1,5 @@
+// Transforms a GOP with motion and without it, and sums the estimated bits of both.
+
 #include "gpu/pipeline/gop_weighing.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The transforms of all components of a GOP, with colour and quantiser.
+
 #include "gpu/pipeline/transforms.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Computes the tables of the dense coder's kernels on the host, and uploads them.
+
 #include "gpu/plan/dense_plan.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Computes the memory layout of GOPs of one length, and the tables of the coders.
+
 #include "gpu/plan/gop_shape.h"
 
 namespace trivelet::gpu {

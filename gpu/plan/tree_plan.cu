@@ -1,3 +1,5 @@
+// Computes the tables of the zerotree coders on the host, and uploads them.
+
 #include "gpu/plan/tree_plan.h"
 
 #include <algorithm>

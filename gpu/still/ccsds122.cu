@@ -1,3 +1,5 @@
+// CCSDS 122.0 from and to host memory: transfers around the encoder and decoder on the device.
+
 #include "gpu/still/ccsds122.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Real FFTs by cuFFT, or by definition in builds without a GPU.
+
 #include "gpu/still/real_fft.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Lists the paths and nodes of VSTC's search for a size of blocks.
+
 #include "gpu/still/vstc_args.h"
 
 namespace trivelet::gpu::vstc_search {

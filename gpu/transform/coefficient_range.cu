@@ -1,3 +1,5 @@
+// Computes bounds of quantised coefficients from the norms of the filters.
+
 #include "gpu/transform/coefficient_range.h"
 
 #include <algorithm>

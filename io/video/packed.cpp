@@ -1,3 +1,5 @@
+// Moves samples between packed raw pixels and planes.
+
 #include "io/video/packed.h"
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Writes frames of raw files at positions that follow from their numbers.
+
 #include "io/video/part_writer.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Sequences of pictures, one file each: their names, reading and writing.
+
 #include "io/video/pictures.h"
 
 #include <unistd.h>

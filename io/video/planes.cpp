@@ -1,3 +1,5 @@
+// Reads and writes the planes of raw frames, several frames at once.
+
 #include "io/video/planes.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The table of video formats that need no FFmpeg. A new format is a row here.
+
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {

@@ -1,3 +1,5 @@
+// Runs a function in a child process with limits, and reads its output.
+
 #include "io/volume/child_process.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Feeds of files and memory, buffers over them, and the parsing that readers of headers share.
+
 #include "io/volume/volume_input.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Shared by the files that use FFmpeg: objects, errors, messages, times and pixel formats.
+
 #include "io/video/ffmpeg/ffmpeg_common.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Chooses pixel formats and colour ranges for swscale, and converts pictures.
+
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 
 #include <optional>

@@ -1,3 +1,5 @@
+// Reads the fields of a film, and finds those that its container could not hold.
+
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs several decoders of one file in threads, and delivers their pictures in order.
+
 #include "io/video/ffmpeg/ffmpeg_segments.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Copies tracks, chapters, attachments and tags from one container to another.
+
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Encodes sound again, as Opus or FLAC.
+
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
