@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 to numbers:
 #   samples/quickstart.sh [VIDEO]
-# Installs what is missing (apt-get, as root or through sudo), builds Release in build/release, encodes VIDEO (without
+# Installs missing packages (apt-get, as root or through sudo), builds Release in build/release, encodes VIDEO (without
 # one: 3 seconds of 1280x720 that ffmpeg synthesises) at two qualities and losslessly, decodes, compares, and prints a
-# table. The player and what other programs load are left out of the build. Nothing but the build folder is written; the
+# table. The player and the plug-ins are left out of the build. Only the build folder is written; the
 # streams stay in build/quickstart.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole test suite, from a fresh checkout on Debian 12 to the ten slowest tests:
 #   tests/run.sh [--full]
-# Installs what is missing (apt-get, as root or through sudo; no network is needed when nothing is) and builds twice with
+# Installs missing packages (apt-get, as root or through sudo; without any no network is needed) and builds twice with
 # warnings as errors: under AddressSanitizer and UBSan for the unit tests, and as a release for the program, its tests and
-# those that hold instruction sets against each other, as far as cores are idle while the others are built and run. Grids
-# of cases are sampled; --full tries all of them and builds
-# CUDA, what ITK loads and the benchmarks too. BUILD_DIR (default build/test), JOBS (default: one per core) and
+# those that compare instruction sets, as far as cores are idle while the others are built and run. Grids
+# of cases are sampled; --full tries all of them and also builds
+# CUDA, the ITK plug-in and the benchmarks. BUILD_DIR (default build/test), JOBS (default: one per core) and
 # CCACHE_DISABLE=1 (no compiler's cache) can be set in the environment.
 set -euo pipefail
 full=

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What runs beside each other, under ThreadSanitizer: stages and their queues, the pool, devices that fail (pipeline_test's
+# Code that runs in parallel, under ThreadSanitizer: stages and their queues, the pool, devices that fail (pipeline_test's
 # backend), and a full disk, a broken pipe, Ctrl-C and a reader that fails with all stages of the program busy:
 #   tests/tsan.sh
 # BUILD_DIR (default build/tsan) and JOBS (default: one per core) as in run.sh. Readers and writers of other formats are
-# libraries that are not compiled for it, and left out.
+# left out, because their libraries are not compiled for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD_DIR:-build/tsan}

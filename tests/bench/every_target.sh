@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every kind of target on every video of a folder: sizes are met from below within 0.1 %, PSNR within 0.1 dB, truncated files
-# have at most the size asked for, decode, and are not worse than smaller ones.
+# have at most the requested size, decode, and are not worse than smaller ones.
 #   tests/bench/every_target.sh TRIVELET FOLDER [FRAMES]
 set -euo pipefail
 trivelet=$1

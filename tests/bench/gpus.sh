@@ -7,9 +7,9 @@
 # file to a stream and back to a file and to nowhere, all in a memory file system, by one process on --one, by one process
 # on --all, and by mpirun with --ranks processes (as many as there are GPUs) on --each, which take the GPUs in turn. Runs
 # alternate, the best of two (--rounds) counts. A film has to be long (--longer): to start and end a GPU takes 0.5 to 1 s.
-# "Whole" is the process from its start to its end, "work" what the program says itself.
+# "Whole" is the process from its start to its end, "work" the time that the program prints.
 # All streams and all decoded files are compared. Then `dense` on the CPU by processes of one thread each.
-# The video is looped. What is left when --seconds are over is not begun. Needs neither FFmpeg nor Python.
+# The video is looped. After --seconds no further run is started. Needs neither FFmpeg nor Python.
 set -uo pipefail
 export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }

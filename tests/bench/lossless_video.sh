@@ -2,9 +2,9 @@
 # Lossless video by prediction beside FFV1 (version 3, 4 slices), x264 and x265: the table of docs/RESULTS.md "Lossless video":
 #   tests/bench/lossless_video.sh TRIVELET CLIP...
 # CLIPs are what FFmpeg reads, at most 100 frames of each; raw ones are named NAME_WIDTHxHEIGHT….yuv, with yuv420p10le in it
-# for 10 bits, else 8-bit 4:2:0. Everyone gets the same Y4M file and two threads.
-# Bytes of a file each, and user seconds of encoding and decoding, the least of two. That x264, x265 and FFV1 give the frames
-# back is not looked at, that we do is. - is what FFmpeg refuses with the reason that is written beside the table.
+# for 10 bits, otherwise 8-bit 4:2:0. All codecs get the same Y4M file and two threads.
+# Bytes of a file each, and user seconds of encoding and decoding, the least of two. Our frames
+# are compared with the originals, those of x264, x265 and FFV1 are not. -: FFmpeg refuses, with the reason beside the table.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
 trivelet=$1

@@ -3,8 +3,8 @@
 #
 #     tests/bench/playback.sh path/to/trivelet FILM [SECONDS] [OPTIONS OF PLAY...]
 #
-# The film's pictures are encoded once, with --motion on, and joined to as many as are wanted; a tone goes with them.
-# Says how many frames were late and the CPU seconds that the player took. Needs ffmpeg and xvfb-run.
+# The film's pictures are encoded once, with --motion on, and joined to the wanted length, with a tone as sound.
+# Prints the number of late frames and the CPU seconds of the player. Needs ffmpeg and xvfb-run.
 set -euo pipefail
 
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }

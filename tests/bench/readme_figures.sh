@@ -3,9 +3,9 @@
 #   tests/bench/readme_figures.sh [--gpu] [--write]
 # On the CPU: rate and distortion beside x264, x265 and OpenJPEG, speed, memory, targets, truncation, lossless sizes; about
 # ten minutes on two idle cores. --gpu: the codec and the whole program on a GPU instead. --write: the measured CSV files
-# go into tests/bench/data, the tables into the documents, and the pictures are drawn anew; else the CSV files go into
-# build/figures ($OUT where that is set) and nothing else changes. Clips are read from $TRIVELET_DATA (else
-# ../shared/data); one that is missing is said and skipped. The program is $TRIVELET, else the newest build of this
+# go into tests/bench/data, the tables into the documents, and the pictures are drawn again; otherwise the CSV files go into
+# build/figures ($OUT if set) and nothing else changes. Clips are read from $TRIVELET_DATA (else
+# ../shared/data); a missing one is named and skipped. The program is $TRIVELET, otherwise the newest build of this
 # tree. nvJPEG2000's figures come from nvjpeg2000.sh. Needs ffmpeg with libx264, libx265 and libopenjpeg, python3, gnuplot.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

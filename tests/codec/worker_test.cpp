@@ -1,3 +1,5 @@
+// Worker: jobs run in order in one thread, and wait() throws their errors.
+
 #include "codec/threads/worker.h"
 
 #include <gtest/gtest.h>
