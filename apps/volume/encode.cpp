@@ -92,8 +92,9 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
       .type_name("E")
       .group(kVolumes)
       .excludes(error);
-  app.add_option("--fill-value", options.fill_values,
-                 "Lossy: values that mean \"no data\", e.g. -9999 or 1e20; they are restored exactly, as NaN always is")
+  app.add_option(
+         "--fill-value", options.fill_values,
+         "Lossy: values that stand for missing data, e.g. -9999 or 1e20; they are restored exactly, as NaN always is")
       .type_name("V,...")
       .group(kVolumes);
   app.add_option("--ratio", options.ratio, "Lossy: the file is at least R times smaller than the voxels")
