@@ -129,10 +129,7 @@ bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   if (names_voxels(typed.size) || !typed.type.empty() || typed.series.is_typed()) return true;
   if (!typed.format.empty() || !typed.size.empty()) return false;
   // By name, too, so that a damaged one is called a damaged volume.
-  const std::string extension = io::volume_extension(path);
-  for (const char* known : {"nii", "nii.gz", "nrrd", "nhdr", "mha", "mhd", "dcm"})
-    if (extension == known) return true;
-  return io::is_volume(path);
+  return io::has_volume_name(path) || io::is_volume(path);
 }
 
 io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common) {

@@ -2,6 +2,7 @@
 #include "io/volume/volume_io.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -386,8 +387,10 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (format.empty()) format = volume_format_by_content(file);
   require(options.series.empty() || format == "dicom", ErrorKind::kBadArgument,
           file.path + ": only DICOM files are of series (VolumeOptions::series)");
-  const bool is_empty = format.empty() && VolumeInput(file.open(), file.path).ahead(1).empty();
-  require(!format.empty(), is_empty ? ErrorKind::kBadStream : ErrorKind::kUnsupported,
+  // An empty file, and one whose name says that it is a volume, are damaged; of others nothing is known.
+  const bool is_damaged =
+      format.empty() && (has_volume_name(path) || VolumeInput(file.open(), file.path).ahead(1).empty());
+  require(!format.empty(), is_damaged ? ErrorKind::kBadStream : ErrorKind::kUnsupported,
           file.path +
               ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and "
               "VolumeOptions::type");
@@ -664,6 +667,11 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
       layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
     add(name, open, 0, bytes / names.size());
   }
+}
+
+bool has_volume_name(const std::string& path) {
+  static constexpr std::array<const char*, 7> kKnown{"nii", "nii.gz", "nrrd", "nhdr", "mha", "mhd", "dcm"};
+  return std::find(kKnown.begin(), kKnown.end(), volume_extension(path)) != kKnown.end();
 }
 
 std::string volume_extension(const std::string& path) {

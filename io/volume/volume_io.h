@@ -157,6 +157,8 @@ Envelope mark_lossy(Envelope envelope, double ratio);
 std::vector<std::string> header_texts(const Envelope& envelope);
 /// The part after the first dot that matters: "nii.gz", "mha", … in lower case.
 std::string volume_extension(const std::string& path);
+/// Whether that is the extension of a volume file.
+bool has_volume_name(const std::string& path);
 /// The formats that make_envelope() can write.
 bool can_make(const std::string& extension);
 
