@@ -389,9 +389,11 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     require(s.file.may_unpack, ErrorKind::kBadStream,
             s.file.path + ": a stored header of compressed pixels (transfer syntax " +
                 printable(s.found.transfer_syntax.substr(0, 64)) + ")");
-    s.file.open = decompressed_dicom(s.file, s.found);
+    const auto has_end = std::make_shared<bool>(true);
+    s.file.open = decompressed_dicom(s.file, s.found, has_end);
     find(s);
     s.converted = true;
+    s.has_end = *has_end;
   };
   for (const FileToRead& file : files) {
     DicomSlice s;
@@ -409,14 +411,20 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
           files.front().path + " and the files beside it hold no pixels");
   choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
+  std::vector<std::string> endless;
   for (DicomSlice& s : slices) {
     if (!s.found.plain) convert(s);
     require(s.found.pixels_at > 0, ErrorKind::kBadStream, s.file.path + ": holds no pixels once they are uncompressed");
     if (s.converted) ++converted;
+    if (!s.has_end) endless.push_back(s.file.name);
   }
   if (converted > 0)
     layout.remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
                              " had compressed pixels, which come back uncompressed (explicit little-endian)");
+  if (!endless.empty())
+    layout.remarks.push_back(names_of(endless) +
+                             ": compressed pixels end without their delimiter (Sequence Delimitation Item); was the "
+                             "file cut?");
 
   const std::size_t matching = match_slices(slices, options.only_matching, layout.remarks);
   lay_out(std::move(slices), matching, options.only_matching, layout);

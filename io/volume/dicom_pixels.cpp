@@ -69,6 +69,8 @@ constexpr DicomSyntax kSyntaxes[] = {
 
 constexpr std::uint32_t kPlanarConfiguration = dicom_tag(0x0028, 0x0006);
 constexpr std::uint32_t kPhotometric = dicom_tag(0x0028, 0x0004);
+constexpr std::uint32_t kDigitalSignatures = dicom_tag(0xFFFA, 0xFFFA);  // these two may follow pixels
+constexpr std::uint32_t kTrailingPadding = dicom_tag(0xFFFC, 0xFFFC);
 constexpr std::size_t kHuge = std::size_t{1} << 31;  // no frame of 65535 x 65535 pixels is decoded at once
 
 unsigned octet(const std::byte* p) { return std::to_integer<unsigned>(*p); }
@@ -123,6 +125,7 @@ std::optional<Shape> shape_of_jpeg2000(const std::byte* p, std::size_t size) {
 struct Frames {
   Bytes data;
   std::vector<std::pair<std::size_t, std::size_t>> parts;  // begin and end of each
+  bool has_end = true;                                     // the items are followed by their delimiter
 };
 
 /// Frames of single-fragment files, or of those whose offset table or markers say where they begin.
@@ -144,23 +147,26 @@ class Fragments {
       place_ += 8 + one->size();
     }
     divide(frames);
+    frames.has_end = has_end_;
     return frames;
   }
 
  private:
   std::optional<Bytes> item_or_end() {
-    std::byte head[8];
-    if (in_.ahead(8).size() < 8) {  // an end that nobody marked
-      ended_ = true;
-      return std::nullopt;
-    }
-    in_.read_exactly(head, 8, "item");
-    const std::uint32_t tag = (octet(head) | octet(head + 1) << 8) << 16 | octet(head + 2) | octet(head + 3) << 8;
-    if (tag == kSequenceEnd) {
-      ended_ = true;
+    const std::string_view next = in_.ahead(8);
+    const auto* head = reinterpret_cast<const std::byte*>(next.data());
+    const auto tag_of = [](const std::byte* p) {
+      return (octet(p) | octet(p + 1) << 8) << 16 | octet(p + 2) | octet(p + 3) << 8;
+    };
+    const std::uint32_t tag = next.size() < 8 ? 0 : tag_of(head);
+    ended_ = next.size() < 8 || tag == kSequenceEnd || tag == kTrailingPadding || tag == kDigitalSignatures;
+    has_end_ = !ended_ || tag == kSequenceEnd;
+    if (ended_) {
+      if (has_end_) in_.skip(8, "end of items");
       return std::nullopt;
     }
     const std::uint32_t length = little32(head + 4);
+    in_.skip(8, "item");
     require(tag == kItem && length != kUndefined, ErrorKind::kBadStream,
             in_.name() + ": something else than items in its compressed pixels");
     check_memory(limits_, length, in_.name() + ": compressed pixels");
@@ -221,6 +227,7 @@ class Fragments {
   const Limits& limits_;
   Bytes table_;
   bool ended_ = false;
+  bool has_end_ = true;
   std::uint64_t place_ = 0;  // of the next item behind the table
   std::vector<std::pair<std::size_t, std::size_t>> pieces_;
   std::vector<std::uint64_t> places_;
@@ -349,12 +356,13 @@ class GdcmFrames {
 /// Head, decoded pixels, a byte that makes them even, tail.
 class DecodedFeed final : public Feed {
  public:
-  DecodedFeed(const FileToRead& file, const DicomFile& found, const GdcmAdapter* gdcm)
+  DecodedFeed(const FileToRead& file, const DicomFile& found, const GdcmAdapter* gdcm, bool& has_end)
       : name_(file.path), limits_(file.limits), d_(found), gdcm_(gdcm) {
     VolumeInput in(file.open(), file.path);
     Bytes head;
     in.append(head, d_.pixels_at, "header");
     frames_ = Fragments(in, d_, limits_).read();
+    has_end = frames_.has_end;
     tail_ = in.rest("data behind the pixels", kMaxTailBytes);
     frame_bytes_ = d_.rows * d_.columns * d_.samples * (d_.bits / 8);
     const std::uint64_t all = frame_bytes_ * d_.frames;
@@ -478,7 +486,7 @@ void check_bits(const DicomFile& found, const std::string& name) {
            " are not read; those of 8, 16 and 32 bits are (Bits Allocated): convert the file first");
 }
 
-Opener decompressed_dicom(const FileToRead& file, const DicomFile& found) {
+Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<bool> has_end) {
   const DicomCoding coding = dicom_syntax(found.transfer_syntax)->coding;
   require(
       coding != DicomCoding::kUnknown, ErrorKind::kUnsupported,
@@ -492,7 +500,9 @@ Opener decompressed_dicom(const FileToRead& file, const DicomFile& found) {
   require(gdcm != nullptr || coding == DicomCoding::kRunLength, ErrorKind::kUnsupported,
           file.path + ": its pixels are compressed (" + syntax_text(found.transfer_syntax) +
               "), and this build has no GDCM to decompress them");
-  return [gdcm, file, found] { return std::make_unique<DecodedFeed>(file, found, gdcm); };
+  return [gdcm, file, found, has_end = std::move(has_end)] {
+    return std::make_unique<DecodedFeed>(file, found, gdcm, *has_end);
+  };
 }
 
 }  // namespace trivelet::io

@@ -2,6 +2,7 @@
 // to io.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,7 +32,8 @@ void check_bits(const DicomFile& found, const std::string& name);
 
 /// The same file in explicit little-endian with its pixels uncompressed, colours of a pixel together. Of its attributes
 /// those alone differ that say how the pixels are coded. Pixels are decoded when they are read. Unsupported for
-/// syntaxes that nothing here decodes.
-Opener decompressed_dicom(const FileToRead& file, const DicomFile& found);
+/// syntaxes that nothing here decodes. `*has_end` becomes false when a file is opened whose pixels end without their
+/// delimiter.
+Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<bool> has_end);
 
 }  // namespace trivelet::io

@@ -60,15 +60,6 @@ std::size_t usual_of(const std::vector<DicomSlice>& slices,
       ->first;
 }
 
-/// "a.dcm, b.dcm and 3 more"
-std::string names_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  if (names.size() > kMostNamed) text += " and " + std::to_string(names.size() - kMostNamed) + " more";
-  return text;
-}
-
 /// Moves slices behind the others, or drops them, and says so once for each reason.
 class Misfits {
  public:
@@ -208,6 +199,14 @@ std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std:
 }
 
 }  // namespace
+
+std::string names_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  if (names.size() > kMostNamed) text += " and " + std::to_string(names.size() - kMostNamed) + " more";
+  return text;
+}
 
 std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, std::vector<std::string>& remarks) {
   if (slices.size() == 1) return 1;

@@ -14,7 +14,11 @@ struct DicomSlice {
   DicomFile found;
   double position = 0;     ///< along the normal of the series
   bool converted = false;  ///< from compressed pixels
+  bool has_end = true;     ///< these end with their delimiter
 };
+
+/// "a.dcm, b.dcm and 3 more"
+std::string names_of(const std::vector<std::string>& names);
 
 /// Those that are like most of the others come first: size, type, orientation, spacing, and each instance once. The
 /// others are named in the remarks and stand behind, or, with `only_matching`, are left out. Unsupported where their

@@ -7,6 +7,7 @@ JPEG and JPEG-LS are coded by DCMTK's dcmcjpeg and dcmcjpls, where they are.
     dicom_matrix_test.py TRIVELET
 """
 import itertools
+import json
 import os
 import random
 import shutil
@@ -208,6 +209,30 @@ def test_unknown_syntaxes(folder):
             check(r.stderr.count("\n") == 1, f"{uid}, {size} bytes: {r.stderr}")
 
 
+def test_without_end(folder):
+    """Compressed pixels whose delimiter is missing are read, with a warning; whose last fragment is short, refused."""
+    path, coded, raw = (os.path.join(folder, n) for n in ("e.dcm", "e.tvl", "e.raw"))
+    end = struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
+    for frames in (1, 3):
+        values, data = Case(RUNS, 16, 12, False, False, 1, 0, frames, "zeros").make(frames)
+        at = data.rindex(end)
+        cut, behind = data[:at], data[at + len(end):]
+        for name, content, told in (("whole", data, 0), ("no end", cut, 1), ("others behind", cut + behind, 1), ("3 bytes behind", cut + b"\0\0\0", 1)):
+            with open(path, "wb") as f:
+                f.write(content)
+            said = run("encode", path, coded, "-y")
+            check(said.count("without their delimiter") == told, f"{frames} frames, {name}: {said}")
+            warnings = json.loads(run("info", path, "--json", "--quiet"))["warnings"]
+            check(sum("e.dcm" in w and "delimiter" in w for w in warnings) == told, f"{frames} frames, {name}: {warnings}")
+            run("decode", coded, raw, "-y", "--quiet")
+            found = np.frombuffer(open(raw, "rb").read(), "<u2")
+            check(np.array_equal(found, values.ravel()), f"{frames} frames, {name}: other values")
+        for size in (at - 2, at - 8 * frames - 30):
+            with open(path, "wb") as f:
+                f.write(data[:size])
+            run("encode", path, coded, "-y", "--quiet", code=4)
+
+
 with tempfile.TemporaryDirectory() as folder:
     try:
         import pydicom  # noqa: F401
@@ -222,6 +247,7 @@ with tempfile.TemporaryDirectory() as folder:
         if len(program.failures) > before:
             print(f"  in the case {case.name()}")
     test_unknown_syntaxes(folder)
+    test_without_end(folder)
 if program.failures:
     sys.exit(1)
 print(f"{len(chosen)} of {len(cases)} cases came back")
