@@ -113,6 +113,33 @@ class CallbackOutput final : public Output {
   std::uint64_t size_ = 0;
 };
 
+// Gathers packets; the caller gets each when it is whole.
+class PacketOutput final : public Output {
+ public:
+  PacketOutput(const Handle& handle, const tvl_sink& sink) : handle_(handle), sink_(sink) {}
+  void write(const void* data, std::size_t size) override {
+    handle_.check_cancelled();
+    const auto* p = static_cast<const std::byte*>(data);
+    packet_.insert(packet_.end(), p, p + size);
+    size_ += size;
+  }
+  void end_packet(const PacketInfo& packet) override {
+    const tvl_packet info = to_packet(packet);
+    const int result = sink_.packet(sink_.user, &info, packet_.data(), packet_.size());
+    require(result == 0, ErrorKind::kIo,
+            "the caller's packet function returned " + std::to_string(result) + " for a packet of " +
+                std::to_string(packet_.size()) + " bytes");
+    packet_.clear();
+  }
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  const Handle& handle_;
+  tvl_sink sink_;
+  std::vector<std::byte> packet_;
+  std::uint64_t size_ = 0;
+};
+
 class CallbackSource final : public ByteSource {
  public:
   explicit CallbackSource(const tvl_source& source) : source_(source) {}
@@ -161,6 +188,20 @@ tvl_sink default_sink() {
   return s;
 }
 
+tvl_packet to_packet(const PacketInfo& packet) {
+  tvl_packet p{};
+  p.struct_size = sizeof p;
+  p.kind = packet.kind == PacketInfo::Kind::kHead  ? TVL_PACKET_HEAD
+           : packet.kind == PacketInfo::Kind::kGop ? TVL_PACKET_GOP
+                                                   : TVL_PACKET_END;
+  p.key = packet.key;
+  p.first_frame = packet.first_frame;
+  p.frames = packet.frames;
+  p.pts = packet.begin_pts;
+  p.duration = ticks_between(packet.begin_pts, packet.end_pts);
+  return p;
+}
+
 tvl_source default_source() {
   tvl_source s{};
   s.struct_size = sizeof s;
@@ -169,8 +210,9 @@ tvl_source default_source() {
 
 std::unique_ptr<Output> open_output(const Handle& handle, const tvl_sink* given, std::vector<std::byte>& kept) {
   const tvl_sink sink = read_struct(given, default_sink(), "tvl_sink");
-  const int ways = (sink.path != nullptr) + (sink.data != nullptr) + (sink.write != nullptr);
-  require(ways <= 1, ErrorKind::kBadArgument, "a tvl_sink with more than one of path, data and write");
+  const int ways = (sink.path != nullptr) + (sink.data != nullptr) + (sink.write != nullptr) + (sink.packet != nullptr);
+  require(ways <= 1, ErrorKind::kBadArgument, "a tvl_sink with more than one of path, data, write and packet");
+  if (sink.packet) return std::make_unique<PacketOutput>(handle, sink);
   if (sink.path) return std::make_unique<FileOutput>(handle, sink);
   if (sink.write) return std::make_unique<CallbackOutput>(handle, sink);
   if (sink.data) return open_output(handle, sink.data, sink.capacity);

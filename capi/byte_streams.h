@@ -1,6 +1,7 @@
 // Where a handle's bytes go to and come from, as tvl_sink and tvl_source say.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,6 +14,12 @@ namespace trivelet::capi {
 
 tvl_sink default_sink();
 tvl_source default_source();
+tvl_packet to_packet(const PacketInfo& packet);
+/// From one time to a later one, as far as the type reaches.
+inline std::int64_t ticks_between(std::int64_t from, std::int64_t to) {
+  const auto ticks = static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, INT64_MAX));
+}
 
 /// A sink that can be cancelled and is finished by commit().
 class Output : public ByteSink {

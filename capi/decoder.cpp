@@ -55,10 +55,20 @@ void check_open(const tvl_decoder& d) {
   require(d.is_open(), ErrorKind::kBadArgument, "no stream is open; call tvl_decoder_open");
 }
 
+void check_gives_frames(const tvl_decoder& d) {
+  require(d.gives_frames(), ErrorKind::kBadArgument,
+          "no stream is open by tvl_decoder_open or tvl_decoder_open_packets");
+}
+
+PacketDecoder& packets_of(tvl_decoder& d) {
+  require(d.packets != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open_packets");
+  return *d.packets;
+}
+
 // Frames of a region have its size.
-void take_region(tvl_decoder& d, const PictureRegion& region) {
+void take_region(tvl_decoder& d, const VideoInfo& output, const PictureRegion& region) {
   d.region = region;
-  d.output = d.decoder->output();
+  d.output = output;
   const PixelFormat& f = d.output.format;
   require(region.width >= 0 && region.height >= 0 && (region.width > 0) == (region.height > 0), ErrorKind::kBadArgument,
           "a region of " + std::to_string(region.width) + "x" + std::to_string(region.height));
@@ -73,8 +83,12 @@ void take_region(tvl_decoder& d, const PictureRegion& region) {
   d.output.height = region.height;
 }
 
+CodecStats stats_of(const tvl_decoder& d) {
+  return d.volume ? d.volume->stats() : d.packets ? d.packets->stats() : d.decoder->stats();
+}
+
 void say_damage(tvl_decoder& d) {
-  const std::vector<std::string>& damage = d.decoder->stats().damage;
+  const std::vector<std::string> damage = stats_of(d).damage;
   while (d.damage_said < damage.size()) d.say(1, damage[d.damage_said++]);
 }
 
@@ -85,9 +99,38 @@ void open(tvl_decoder& d, std::unique_ptr<ByteSource> source, const tvl_decode_p
   DecoderParams params = to_params(p);
   params.workers = d.workers();
   d.decoder = std::make_unique<Decoder>(*d.source, params, d.backend.get());
-  take_region(d, params.region);
+  take_region(d, d.decoder->output(), params.region);
   if (const std::string& lost = d.decoder->info().index_damage; !lost.empty()) d.say(1, lost);
   say_damage(d);
+}
+
+void open_packets(tvl_decoder& d, const void* head, std::uint64_t size, const tvl_decode_params* given) {
+  const tvl_decode_params p = read_struct(given, default_decode_params(), "tvl_decode_params");
+  d.backend = backend_for(p.device, p.device_memory);
+  d.packet_params = to_params(p);
+  d.packet_params.workers = d.workers();
+  auto packets = std::make_unique<PacketDecoder>(nullptr, d.backend.get());
+  packets->set_header(not_null(head, "head"), static_cast<std::size_t>(size));
+  const PacketDecoder::Output output = packets->output(d.packet_params);
+  d.packets = std::move(packets);
+  d.packet_frames = output.gop_frames;
+  take_region(d, output.video, d.packet_params.region);
+}
+
+// The next GOP, or the one of the packet, into what is held. False at the end.
+bool pull(tvl_decoder& d) {
+  if (d.packets) return d.packets->decode(d.packet_params, d.held);
+  if (d.held.gop.capacity() == 0) d.held.gop = d.decoder->make_gop();
+  return d.decoder->pull(d.held.gop);
+}
+
+int pull(tvl_decoder& d, std::span<MutableFrameView> frames) {
+  return d.packets ? d.packets->decode(d.packet_params, frames) : d.decoder->pull(frames);
+}
+
+void drop_held(tvl_decoder& d) {
+  d.next_held = 0;
+  if (d.held.gop.capacity() > 0) d.held.gop.set_frames(0);
 }
 
 // Frames of the caller are decoded into where a whole GOP of them can be borrowed, else copied.
@@ -96,18 +139,18 @@ void read_frames(tvl_decoder& d, std::span<tvl_frame> frames, std::uint64_t& cou
   const auto length = static_cast<std::size_t>(tvl_decoder_gop_frames(&d));
   while (count < frames.size()) {
     const std::span<tvl_frame> rest = frames.subspan(static_cast<std::size_t>(count));
-    if (d.held && d.next_held < d.held->frames()) {
-      copy_out(d.output, *d.held, d.next_held, d.region.x, d.region.y, rest[0], memory);
+    if (d.next_held < d.held.gop.frames()) {
+      copy_out(d.output, d.held.gop, d.next_held, d.region.x, d.region.y, rest[0], memory);
       ++d.next_held;
       ++count;
-      if (count == frames.size() || d.next_held == d.held->frames()) memory.wait();
+      if (count == frames.size() || d.next_held == d.held.gop.frames()) memory.wait();
       continue;
     }
     d.check_cancelled();
     if (!memory.on_device() && d.region.width == 0 && rest.size() >= length &&
         can_borrow(d.output, rest.first(length))) {
       std::vector<MutableFrameView> views = mutable_views_of(d.output, rest.first(length));
-      const int n = d.decoder->pull(views);
+      const int n = pull(d, views);
       say_damage(d);
       if (n == 0) return;
       for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
@@ -117,15 +160,10 @@ void read_frames(tvl_decoder& d, std::span<tvl_frame> frames, std::uint64_t& cou
       count += static_cast<std::uint64_t>(n);
       continue;
     }
-    if (!d.held) d.held.emplace(d.decoder->make_gop());
-    d.next_held = 0;
-    d.held->set_frames(0);
-    const bool more = d.decoder->pull(*d.held);
+    drop_held(d);
+    const bool more = pull(d);
     say_damage(d);
-    if (!more) {
-      d.held->set_frames(0);
-      return;
-    }
+    if (!more) return drop_held(d);
   }
 }
 
@@ -164,6 +202,9 @@ tvl_gop to_gop(const GopInfo& g) {
   out.bytes = g.bytes;
   out.first_frame = g.first_frame;
   out.frames = static_cast<std::uint64_t>(g.frames);
+  out.pts = g.begin_pts;
+  out.duration = ticks_between(g.begin_pts, g.end_pts);
+  out.key = g.key != GopKey::kOpen;
   for (std::size_t l = 0; l < std::size(out.layer_bytes); ++l) {
     out.layer_bytes[l] = l < g.layers.size() ? g.layers[l].bytes : 0;
     out.layer_error[l] = l < g.layers.size() ? error_of_code(g.layers[l].error) : -1;
@@ -197,6 +238,8 @@ void tvl_source_init(tvl_source* source, uint64_t struct_size) { init_struct(sou
 void tvl_stream_info_init(tvl_stream_info* info, uint64_t struct_size) {
   init_struct(info, struct_size, tvl_stream_info{});
 }
+
+void tvl_packet_init(tvl_packet* packet, uint64_t struct_size) { init_struct(packet, struct_size, tvl_packet{}); }
 
 void tvl_gop_init(tvl_gop* gop, uint64_t struct_size) { init_struct(gop, struct_size, tvl_gop{}); }
 
@@ -233,6 +276,43 @@ tvl_result tvl_decoder_open(tvl_decoder* decoder, const tvl_source* source, cons
         decoder->close();
         open(*decoder, open_source(*decoder, source), params);
       });
+}
+
+tvl_result tvl_decoder_open_packets(tvl_decoder* decoder, const void* head, uint64_t size,
+                                    const tvl_decode_params* params) {
+  return call_or_close(
+      decoder, [] {},
+      [&] {
+        decoder->close();
+        open_packets(*decoder, head, size, params);
+      });
+}
+
+tvl_result tvl_decoder_look_at_packet(tvl_decoder* decoder, const void* data, uint64_t size, tvl_packet* info) {
+  return call(decoder, [&] {
+    const PacketInfo packet =
+        packets_of(*decoder).look(size > 0 ? not_null(data, "data") : data, static_cast<std::size_t>(size));
+    write_struct(info, to_packet(packet), "tvl_packet");
+  });
+}
+
+tvl_result tvl_decoder_packet(tvl_decoder* decoder, const void* data, uint64_t size, uint64_t* frames) {
+  if (frames) *frames = 0;
+  return call(decoder, [&] {
+    (void)not_null(frames, "frames");
+    PacketDecoder& packets = packets_of(*decoder);
+    drop_held(*decoder);
+    if (!packets.add(size > 0 ? not_null(data, "data") : data, static_cast<std::size_t>(size))) return;
+    const int wanted = packets.frames(decoder->packet_params);
+    *frames = static_cast<std::uint64_t>(wanted >= 0 ? wanted : decoder->packet_frames);
+  });
+}
+
+tvl_result tvl_decoder_flush(tvl_decoder* decoder) {
+  return call(decoder, [&] {
+    packets_of(*decoder).clear();
+    drop_held(*decoder);
+  });
 }
 
 void tvl_decoder_close(tvl_decoder* decoder) {
@@ -278,20 +358,21 @@ tvl_result tvl_decoder_gop(tvl_decoder* decoder, uint64_t number, tvl_gop* gop) 
 
 tvl_result tvl_decoder_video(tvl_decoder* decoder, tvl_video* video) {
   return call(decoder, [&] {
-    require(decoder->decoder != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open");
+    check_gives_frames(*decoder);
     write_struct(video, to_video(decoder->output), "tvl_video");
   });
 }
 
 int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder) {
-  return decoder && decoder->decoder ? decoder->decoder->gop_frames() : 0;
+  if (!decoder || !decoder->gives_frames()) return 0;
+  return decoder->packets ? decoder->packet_frames : decoder->decoder->gop_frames();
 }
 
 tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count) {
   if (count) *count = 0;
   return call_or_close_cancelled(decoder, [&] {
     (void)not_null(count, "count");
-    require(decoder->decoder != nullptr, ErrorKind::kBadArgument, "no stream is open by tvl_decoder_open");
+    check_gives_frames(*decoder);
     if (capacity == 0) return;
     read_frames(*decoder, {not_null(frames, "frames"), static_cast<std::size_t>(capacity)}, *count);
   });
@@ -300,7 +381,7 @@ tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t ca
 tvl_result tvl_decoder_stats(tvl_decoder* decoder, tvl_decode_stats* stats) {
   return call(decoder, [&] {
     check_open(*decoder);
-    const CodecStats& s = decoder->volume ? decoder->volume->stats() : decoder->decoder->stats();
+    const CodecStats s = stats_of(*decoder);
     write_struct(stats, {sizeof *stats, s.frames, s.gops, s.stream_bytes, s.damaged_gops}, "tvl_decode_stats");
   });
 }

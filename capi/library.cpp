@@ -84,6 +84,33 @@ tvl_result tvl_video_set_format(tvl_video* video, const char* name) {
   });
 }
 
+tvl_result tvl_video_format(const tvl_video* video, char* name, uint64_t capacity) {
+  char ignored[256];
+  if (name && capacity > 0) name[0] = '\0';
+  return to_result(ignored, [&] {
+    (void)not_null(name, "name");
+    const std::string text = to_string(to_info(video).format);
+    if (text.size() >= capacity) throw BufferTooSmall("bytes", capacity, text.size() + 1);
+    std::memcpy(name, text.c_str(), text.size() + 1);
+  });
+}
+
+tvl_result tvl_video_plane(const tvl_video* video, int32_t component, int32_t* width, int32_t* height,
+                           int32_t* sample_bytes) {
+  char ignored[256];
+  const auto set = [&](int w, int h, int bytes) {
+    if (width) *width = w;
+    if (height) *height = h;
+    if (sample_bytes) *sample_bytes = bytes;
+  };
+  set(0, 0, 0);
+  return to_result(ignored, [&] {
+    const VideoInfo info = to_info(video);
+    require(component >= 0 && component < info.format.components(), ErrorKind::kBadArgument, "component");
+    set(info.component_width(component), info.component_height(component), info.format.bytes_per_sample());
+  });
+}
+
 uint64_t tvl_frame_bytes(const tvl_video* video) {
   char ignored[256];
   std::uint64_t bytes = 0;

@@ -51,6 +51,13 @@ tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decod
   });
 }
 
+tvl_result tvl_plan_begin_index(tvl_plan* plan, uint64_t stream_bytes) {
+  return call(plan, [&] {
+    plan->plan.reset();
+    plan->plan = std::make_unique<ReadPlan>(stream_bytes);
+  });
+}
+
 tvl_result tvl_plan_begin_volume(tvl_plan* plan, uint64_t stream_bytes, const tvl_volume_decode_params* params) {
   return call(plan, [&] {
     plan->plan.reset();

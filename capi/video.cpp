@@ -172,8 +172,9 @@ namespace {
 // Of memory of a GPU rows are copied as they are.
 void check_on_device(const tvl_plane& plane, int bytes) {
   require(plane.sample_stride == bytes, ErrorKind::kUnsupported,
-          "samples that are " + std::to_string(plane.sample_stride) + " bytes apart in memory of a GPU; there those of "
-          "a row stand without gaps");
+          "samples that are " + std::to_string(plane.sample_stride) +
+              " bytes apart in memory of a GPU; there those of "
+              "a row stand without gaps");
 }
 
 }  // namespace

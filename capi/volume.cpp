@@ -480,6 +480,8 @@ tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volu
                                     const tvl_voxels* voxels, tvl_slice_reader read, void* user, const tvl_sink* sink) {
   const tvl_result result = call(encoder, [&] {
     encoder->reset();
+    require(!read_struct(sink, default_sink(), "tvl_sink").packet, ErrorKind::kBadArgument,
+            "a packet function for a volume, whose stream has no packets; use `write`");
     encoder->output = open_output(*encoder, sink, encoder->kept);
     write_volume(*encoder, volume, params, voxels, read, user);
   });

@@ -1,5 +1,5 @@
 // tvldec: Trivelet streams to raw video. It takes the packets of matroskademux and qtdemux, whose times it keeps, or
-// the bytes of a .tvl file. A thread decodes a packet (apps/players/packet_run.h) while the frames of the previous one
+// the bytes of a .tvl file. A thread decodes a packet (PacketDecoder) while the frames of the previous one
 // are shown.
 #include "apps/gst/elements.h"
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/gst/formats.h"
-#include "apps/players/packet_run.h"
+#include "apps/players/player_request.h"
 #include "apps/players/player_times.h"
 #include "codec/format/container.h"
 
@@ -108,17 +108,19 @@ GstVideoInfo video_info_of(const VideoInfo& info) {
 class Ahead {
  public:
   struct Frames {
-    PacketRun::Decoded decoded;
+    PacketDecoder::Decoded decoded;
     GstClockTime time = GST_CLOCK_TIME_NONE;  ///< of the packet
   };
   ~Ahead() { wait(); }
 
   /// False if the packet shows nothing. take() comes before the next one.
-  bool add(const void* data, std::size_t size, const PacketRun::Choice& choice, GstClockTime time) {
-    if (!run_.add(data, size)) return false;
+  bool add(const void* data, std::size_t size, const PlayerRequest& wanted, GstClockTime time) {
+    if (!packets_.add(data, size)) return false;
     Frames& into = frames_[next_];
     into.time = time;
-    working_ = std::async(std::launch::async, [this, choice, &into] { return run_.decode(choice, into.decoded); });
+    working_ = std::async(std::launch::async, [this, params = request_for(packets_, wanted), &into] {
+      return packets_.decode(params, into.decoded);
+    });
     return true;
   }
   /// Waits for the packet added last. Null if there is none or it gave no frames. Throws the errors of decoding.
@@ -132,11 +134,12 @@ class Ahead {
   void clear() {
     wait();
     working_ = {};
-    run_.clear();
+    packets_.clear();
   }
   std::uint64_t gops_decoded() {
     wait();
-    return run_.gops_decoded();
+    const CodecStats stats = packets_.stats();
+    return stats.gops + stats.passed_gops;
   }
 
  private:
@@ -144,7 +147,7 @@ class Ahead {
     if (working_.valid()) working_.wait();
   }
 
-  PacketRun run_{[](const VideoInfo& info) { (void)video_info_of(info); }};
+  PacketDecoder packets_{[](const VideoInfo& info) { (void)video_info_of(info); }};
   std::array<Frames, 2> frames_;
   std::size_t next_ = 0;
   std::future<bool> working_;

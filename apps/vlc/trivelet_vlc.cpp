@@ -1,6 +1,6 @@
 // A module for VLC 3 that decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
-// A packet is a GOP and is decoded when it arrives (apps/players/packet_run.h). VLC gets buffers for the pictures of
+// A packet is a GOP and is decoded when it arrives (PacketDecoder). VLC gets buffers for the pictures of
 // one GOP, so that the next is decoded while they are shown. Samples for which VLC has no name lose their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
@@ -19,7 +19,7 @@
 #include <vlc_codec.h>
 #include <vlc_plugin.h>
 
-#include "apps/players/packet_run.h"
+#include "apps/players/player_request.h"
 #include "apps/players/player_times.h"
 
 namespace {
@@ -122,8 +122,8 @@ void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {
 }
 
 struct State {
-  PacketRun run;
-  PacketRun::Decoded decoded;
+  PacketDecoder packets;
+  PacketDecoder::Decoded decoded;
 };
 
 State& state_of(decoder_t* vlc) { return *reinterpret_cast<State*>(vlc->p_sys); }
@@ -133,19 +133,19 @@ int decode(decoder_t* vlc, block_t* block) {
   const std::unique_ptr<block_t, void (*)(block_t*)> owner(block, [](block_t* b) { block_Release(b); });
   State& s = state_of(vlc);
   try {
-    if (!s.run.add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
+    if (!s.packets.add(block->p_buffer, block->i_buffer)) return VLCDEC_SUCCESS;
     // Matroska's time for this kind of track is that of decoding.
     const mtime_t time = block->i_pts > VLC_TS_INVALID ? block->i_pts : block->i_dts;
-    const PacketRun::Choice choice = {static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
-                                      static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0};
-    if (s.run.decode(choice, s.decoded)) show(vlc, s.decoded.info, s.decoded.gop, time);
+    const PlayerRequest wanted = {static_cast<int>(var_InheritInteger(vlc, "trivelet-layers")),
+                                  static_cast<int>(var_InheritInteger(vlc, "trivelet-reduce")), 0};
+    if (s.packets.decode(request_for(s.packets, wanted), s.decoded)) show(vlc, s.decoded.info, s.decoded.gop, time);
   } catch (const std::exception& e) {
     msg_Err(vlc, "%s", e.what());
   }
   return VLCDEC_SUCCESS;
 }
 
-void flush(decoder_t* vlc) { state_of(vlc).run.clear(); }
+void flush(decoder_t* vlc) { state_of(vlc).packets.clear(); }
 
 int open_decoder(vlc_object_t* object) {
   auto* vlc = reinterpret_cast<decoder_t*>(object);
@@ -160,7 +160,7 @@ int open_decoder(vlc_object_t* object) {
 
 void close_decoder(vlc_object_t* object) {
   auto* vlc = reinterpret_cast<decoder_t*>(object);
-  msg_Dbg(vlc, "%llu GOPs decoded", static_cast<unsigned long long>(state_of(vlc).run.gops_decoded()));
+  msg_Dbg(vlc, "%llu GOPs decoded", static_cast<unsigned long long>(state_of(vlc).packets.stats().gops));
   delete &state_of(vlc);
 }
 

@@ -280,7 +280,8 @@ auto Decoder::State::in_stages(const F& f) {
 
 void Decoder::State::read_ahead() {
   begin_reading();
-  for (bool ready = false; !later && !all_read && !ready && static_cast<int>(flying.size()) < backend->depth();) {
+  const int depth = params.reads_ahead ? backend->depth() : 1;
+  for (bool ready = false; !later && !all_read && !ready && static_cast<int>(flying.size()) < depth;) {
     std::optional<ReadPacket> read =
         timed(reader ? &DecoderStages::wait : &DecoderStages::read,
               [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });

@@ -102,10 +102,11 @@ void GivenBytes::seek(std::uint64_t position) {
 // --------------------------------------------------------------------------------------------------------------- plan
 
 struct ReadPlan::State {
-  State(std::uint64_t bytes, std::variant<DecoderParams, VolumeDecoderParams> r)
-      : given(bytes), request(std::move(r)) {}
+  /// monostate: header and index.
+  using Request = std::variant<DecoderParams, VolumeDecoderParams, std::monostate>;
+  State(std::uint64_t bytes, Request r) : given(bytes), request(std::move(r)) {}
   GivenBytes given;
-  std::variant<DecoderParams, VolumeDecoderParams> request;
+  Request request;
   RangeSet asked;
 
   bool has_region() const;
@@ -129,6 +130,7 @@ ReadPlan::ReadPlan(std::uint64_t stream_bytes, const DecoderParams& request)
     : state_(std::make_unique<State>(stream_bytes, request)) {}
 ReadPlan::ReadPlan(std::uint64_t stream_bytes, const VolumeDecoderParams& request)
     : state_(std::make_unique<State>(stream_bytes, request)) {}
+ReadPlan::ReadPlan(std::uint64_t stream_bytes) : state_(std::make_unique<State>(stream_bytes, std::monostate())) {}
 ReadPlan::~ReadPlan() = default;
 
 void ReadPlan::give(std::uint64_t offset, const void* data, std::size_t size) {
@@ -139,7 +141,8 @@ std::vector<ByteRange> ReadPlan::ranges() const { return state_->asked.all(); }
 
 bool ReadPlan::State::has_region() const {
   if (const auto* volume = std::get_if<VolumeDecoderParams>(&request)) return volume->region.has_value();
-  return std::get<DecoderParams>(request).region.width > 0;
+  const auto* video = std::get_if<DecoderParams>(&request);
+  return video && video->region.width > 0;
 }
 
 void ReadPlan::State::want_end(RangeSet& wanted) const {
@@ -225,9 +228,18 @@ std::optional<DecoderParams> plan_volume(GivenBytes& given, const VolumeDecoderP
   return volume_request(given, params);
 }
 
+void plan_index(GivenBytes& given, RangeSet& wanted) {
+  std::uint64_t bytes_read = 0;
+  StreamInput in(given, bytes_read);
+  StreamLayout layout;
+  layout.uses_front_table = true;
+  (void)plan_layout(layout, in, wanted);
+}
+
 // What the decoder would read next, as far as that can be known.
 void ReadPlan::State::plan(RangeSet& wanted) {
   given.seek(0);
+  if (std::holds_alternative<std::monostate>(request)) return plan_index(given, wanted);
   const auto* volume = std::get_if<VolumeDecoderParams>(&request);
   const std::optional<DecoderParams> params =
       volume ? plan_volume(given, *volume, wanted) : std::get<DecoderParams>(request);

@@ -18,6 +18,10 @@ void PacketWriter::write(const void* data, std::size_t size) {
   counts_.bytes += size;
 }
 
+void PacketWriter::end_packet(const PacketInfo& packet) {
+  context_.timed(&EncoderStages::write, true, [&] { sink_.end_packet(packet); });
+}
+
 void PacketWriter::write_box(const char* type, const std::vector<std::uint8_t>& payload) {
   std::uint8_t head[kBoxHeaderBytes];
   write_box_header(type, payload.size(), head);
@@ -48,6 +52,7 @@ void PacketWriter::write_head() {
     write(box.payload.data(), box.payload.size());
     write(ends.crc, sizeof ends.crc);
   }
+  end_packet({PacketInfo::Kind::kHead});
 }
 
 GopHeader PacketWriter::packet_header(const PendingGop& p) {
@@ -103,6 +108,7 @@ void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, c
   if (context_.params.part_checks && divided)
     write_box("part", context_.timed(&EncoderStages::pack, true,
                                      [&] { return serialise_checks(header, g.index, layers, chunks.bytes); }));
+  end_packet(packet_info(g));
   index_.push_back(info);
   frames_ += static_cast<std::uint64_t>(p.frames);
   const std::lock_guard lock(mutex_);
@@ -125,6 +131,7 @@ void PacketWriter::write_end() {
   end.index_offset = position_;
   write_box("Indx", serialise_index(index_));
   write_box("Done", serialise(end));
+  end_packet({PacketInfo::Kind::kEnd});
 }
 
 GopInfo PacketWriter::take_entry() {

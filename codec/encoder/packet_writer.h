@@ -45,6 +45,7 @@ class PacketWriter {
  private:
   void check_boxes(const std::vector<ExtraBox>& boxes) const;
   void write(const void* data, std::size_t size);
+  void end_packet(const PacketInfo& packet);
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
 
   EncoderContext& context_;

@@ -317,6 +317,11 @@ std::int64_t end_of(const std::vector<FrameTime>& times) {
   return times.empty() ? 0 : add(times.back().pts, times.back().duration);
 }
 
+PacketInfo packet_info(const GopHeader& g) {
+  return {PacketInfo::Kind::kGop, g.key != GopKey::kOpen, g.first_frame, static_cast<std::uint64_t>(g.frames),
+          g.times[0].pts,         end_of(g.times)};
+}
+
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& g) {
   const FrameTime first = g.times.empty() ? FrameTime{} : g.times[0];
   bool irregular = false;

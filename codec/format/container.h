@@ -12,6 +12,7 @@
 
 #include "codec/base/stream_header.h"
 #include "trivelet/stream_info.h"
+#include "trivelet/streams.h"
 
 namespace trivelet {
 
@@ -67,6 +68,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size);
 
 /// The end of the last of these frames.
 std::int64_t end_of(const std::vector<FrameTime>& times);
+
+PacketInfo packet_info(const GopHeader& gop);
 
 std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader& gop);
 GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size);

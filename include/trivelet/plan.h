@@ -34,6 +34,8 @@ class ReadPlan {
   /// For Decoder, or VolumeDecoder, with the same parameters.
   ReadPlan(std::uint64_t stream_bytes, const DecoderParams& request);
   ReadPlan(std::uint64_t stream_bytes, const VolumeDecoderParams& request);
+  /// For header and index alone: what probe(), or the constructor of Decoder, reads.
+  explicit ReadPlan(std::uint64_t stream_bytes);
   ~ReadPlan();
   ReadPlan(const ReadPlan&) = delete;
   ReadPlan& operator=(const ReadPlan&) = delete;

@@ -11,12 +11,30 @@
 
 namespace trivelet {
 
+/// What a packet of a video's stream is: the unit that players, multiplexers and networks handle. FORMAT.md "In
+/// Matroska" says how a stream is divided into packets.
+struct PacketInfo {
+  enum class Kind {
+    kHead,  ///< signature, header and boxes before the first GOP
+    kGop,   ///< a GOP and the boxes behind it
+    kEnd    ///< index and end
+  };
+  Kind kind = Kind::kEnd;
+  bool key = false;  ///< a GOP that depends on none before it: decoding can begin here
+  std::uint64_t first_frame = 0;
+  std::uint64_t frames = 0;
+  std::int64_t begin_pts = 0;  ///< of the first frame, in units of the stream's time base
+  std::int64_t end_pts = 0;    ///< where the last frame ends
+};
+
 /// Where a stream goes. Written strictly forward.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
   /// Takes all of them, or throws Error(kIo).
   virtual void write(const void* data, std::size_t size) = 0;
+  /// An Encoder calls it behind the last byte of each packet.
+  virtual void end_packet(const PacketInfo&) {}
 };
 
 /// Where a stream comes from.

@@ -180,6 +180,16 @@ typedef struct tvl_frame {
 
 enum { TVL_PLANAR = 0, TVL_INTERLEAVED = 1 }; /* arrangements */
 
+/* The name that tvl_video_set_format takes for the format of `video`, into `capacity` bytes at `name` (32 are enough)
+ * with a zero at the end. TVL_BAD_ARGUMENT where `video` says what is impossible, TVL_BUFFER_TOO_SMALL where the name
+ * does not fit; it is "" then. */
+TVL_API tvl_result tvl_video_format(const tvl_video* video, char* name, uint64_t capacity);
+
+/* Columns and rows of one component, and the bytes of a sample; each may be NULL. TVL_BAD_ARGUMENT where `video` says
+ * what is impossible or has no such component; all are 0 then. */
+TVL_API tvl_result tvl_video_plane(const tvl_video* video, int32_t component, int32_t* width, int32_t* height,
+                                   int32_t* sample_bytes);
+
 /* Bytes of a frame whose samples have no gaps, all components together; 0 where `video` is NULL, without its _init or
  * says what is impossible. */
 TVL_API uint64_t tvl_frame_bytes(const tvl_video* video);
@@ -225,7 +235,24 @@ TVL_API void tvl_metadata_init(tvl_metadata* metadata, uint64_t struct_size);
 
 /* ------------------------------------------------------------------------------------------------- bytes of streams */
 
-/* Where a stream goes: one of path, data, write, else TVL_BAD_ARGUMENT; nothing = memory of the encoder
+enum { TVL_PACKET_HEAD = 0, TVL_PACKET_GOP = 1, TVL_PACKET_END = 2 }; /* kinds of packets */
+
+/* What a packet of a video's stream is: the unit that players, multiplexers and networks handle. The packets of a
+ * stream, one after the other, are the stream. The first one (TVL_PACKET_HEAD) is what Matroska keeps in CodecPrivate
+ * (FORMAT.md "In Matroska"), each GOP is one, and the last one (TVL_PACKET_END) holds the index, which decoding does
+ * not need. The members below `key` are those of a GOP, else 0. */
+typedef struct tvl_packet {
+  uint64_t struct_size;
+  int32_t kind;
+  int32_t key; /* 1: the GOP depends on none before it: decoding can begin here */
+  uint64_t first_frame;
+  uint64_t frames;
+  int64_t pts;      /* of the first frame, in units of the time base */
+  int64_t duration; /* from there to where the last frame ends */
+} tvl_packet;
+TVL_API void tvl_packet_init(tvl_packet* packet, uint64_t struct_size);
+
+/* Where a stream goes: one of path, data, write, packet, else TVL_BAD_ARGUMENT; nothing = memory of the encoder
  * (tvl_encoder_stream). */
 typedef struct tvl_sink {
   uint64_t struct_size;
@@ -236,6 +263,9 @@ typedef struct tvl_sink {
   uint64_t capacity;
   int (*write)(void* user, const void* data, uint64_t size); /* takes all bytes, in order; not 0 = TVL_IO */
   void* user;
+  /* Takes the packets of a video in order, `size` bytes at `data` each, valid during the call; not 0 = TVL_IO. The head
+   * comes during open. Volumes have no packets (TVL_BAD_ARGUMENT). */
+  int (*packet)(void* user, const tvl_packet* info, const void* data, uint64_t size);
 } tvl_sink;
 TVL_API void tvl_sink_init(tvl_sink* sink, uint64_t struct_size);
 
@@ -448,6 +478,10 @@ typedef struct tvl_gop {
   uint64_t frames;
   uint64_t layer_bytes[16]; /* of each layer alone; 0 behind the last */
   double layer_error[16];   /* mean squared error of all samples after this layer; < 0 = not known */
+  int64_t pts;              /* of its first frame, in units of the time base */
+  int64_t duration;         /* from there to where its last frame ends */
+  int32_t key;              /* 1: it depends on no GOP before it */
+  int32_t reserved;
 } tvl_gop;
 TVL_API void tvl_gop_init(tvl_gop* gop, uint64_t struct_size);
 /* Sets `gop`, after its _init, to what the index says of GOP `number` < tvl_stream_info.gops; else TVL_BAD_ARGUMENT. */
@@ -467,6 +501,35 @@ TVL_API int32_t tvl_decoder_gop_frames(const tvl_decoder* decoder);
  * tvl_decoder_open did not open, for a component that is missing or has samples of two bytes at odd addresses. Streams
  * of volumes give the numbers that stand for their voxels, unless these are coded by prediction (TVL_UNSUPPORTED). */
 TVL_API tvl_result tvl_decoder_read(tvl_decoder* decoder, tvl_frame* frames, uint64_t capacity, uint64_t* count);
+
+/* Decoding by packets, as players and demultiplexers have a stream: its head once, then one GOP after another, with
+ * jumps and losses between them.
+ *
+ *   tvl_decoder_open_packets(decoder, head, head_bytes, NULL);
+ *   while (next_packet(&data, &size))
+ *     if (tvl_decoder_packet(decoder, data, size, &wanted) == TVL_OK && wanted > 0)
+ *       tvl_decoder_read(decoder, frames, wanted, &count);
+ *
+ * An open GOP depends on the one before, of which the decoder keeps what is needed, so that each GOP is decoded once
+ * while packets follow each other. Memory and threads are kept as well. */
+
+/* Closes what is open and takes the head of a stream: its bytes up to the first GOP, which are copied. Bytes behind the
+ * last whole box are ignored: some containers pad to an even size. Then _stream, _settings, _writer, _metadata, _video,
+ * _gop_frames, _read, _stats and _close mean what they mean elsewhere; there is no index. params: NULL = everything;
+ * frames are not selected and max_bytes is 0 (TVL_BAD_ARGUMENT). Errors are those of tvl_decoder_open. */
+TVL_API tvl_result tvl_decoder_open_packets(tvl_decoder* decoder, const void* head, uint64_t size,
+                                            const tvl_decode_params* params);
+/* Sets `info`, after its _init, to what the header at the beginning of a packet says; nothing is kept or decoded. A GOP
+ * may have the head before it, as in Matroska. TVL_BAD_STREAM for a damaged header. */
+TVL_API tvl_result tvl_decoder_look_at_packet(tvl_decoder* decoder, const void* data, uint64_t size, tvl_packet* info);
+/* Copies a packet, which the next calls of tvl_decoder_read decode. They give its `frames` and then none. Frames of the
+ * packet before that were not read are dropped. *frames is 0 for a packet that gives none: the index, or an open GOP
+ * behind a gap or a jump. Of a packet whose header is damaged it is the most that a GOP can give, and _read says
+ * TVL_BAD_STREAM (with keep_partial: gives no frames). After damage the next packets are decoded again, an open GOP
+ * behind a damaged one as far as that is known. TVL_BAD_ARGUMENT unless tvl_decoder_open_packets opened the stream. */
+TVL_API tvl_result tvl_decoder_packet(tvl_decoder* decoder, const void* data, uint64_t size, uint64_t* frames);
+/* After a jump: forgets all packets. A jump that is not announced is found by the numbers of frames. */
+TVL_API tvl_result tvl_decoder_flush(tvl_decoder* decoder);
 
 typedef struct tvl_decode_stats {
   uint64_t struct_size;
@@ -711,6 +774,9 @@ TVL_API void tvl_plan_free(tvl_plan* plan); /* NULL is allowed */
 /* The text of the last result, see the top; "" after success, "the plan is NULL" for NULL. */
 TVL_API const char* tvl_plan_error(const tvl_plan* plan);
 
+/* Begins anew for header and index alone: what tvl_decoder_open reads, so that a stream (also a volume, as
+ * tvl_stream_info.is_volume tells) can be asked for its GOPs before anything of them is fetched. */
+TVL_API tvl_result tvl_plan_begin_index(tvl_plan* plan, uint64_t stream_bytes);
 /* Begins anew, with nothing given, for a stream of so many bytes and a decoder that is opened with the same params
  * (NULL = everything), which are checked by tvl_plan_next, when the stream is known. */
 TVL_API tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decode_params* params);

@@ -80,6 +80,18 @@ class Frame(Structure):
 WRITE = CFUNCTYPE(c_int, c_void_p, c_void_p, c_uint64)
 
 
+class Packet(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "kind key"),
+        *members(c_uint64, "first_frame frames"),
+        *members(c_int64, "pts duration"),
+    ]
+
+
+PACKET = CFUNCTYPE(c_int, c_void_p, POINTER(Packet), c_void_p, c_uint64)
+
+
 class Sink(Structure):
     _fields_ = [
         ("struct_size", c_uint64),
@@ -89,6 +101,7 @@ class Sink(Structure):
         ("capacity", c_uint64),
         ("write", WRITE),
         ("user", c_void_p),
+        ("packet", PACKET),
     ]
 
 
@@ -224,6 +237,7 @@ STRUCTURES = {
     "tvl_metadata": Metadata,
     "tvl_plane": Plane,
     "tvl_frame": Frame,
+    "tvl_packet": Packet,
     "tvl_sink": Sink,
     "tvl_source": Source,
     "tvl_encode_params": EncodeParams,

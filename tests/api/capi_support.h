@@ -31,8 +31,9 @@ void* reference_encode_volume(const volume_coding* c, const void* voxels, size_t
 void* reference_decode_volume(const void* stream, size_t size, const uint64_t region[6], int reduce, int layers,
                               size_t* bytes);
 
-/* capi_memory_test.c: how many checks failed. */
+/* capi_memory_test.c and capi_packets_test.c: how many checks failed. */
 int test_memory(void);
+int test_packets(void);
 
 /* 1 where the device of `coding` may be a GPU. */
 int has_gpu(void);

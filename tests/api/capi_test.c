@@ -981,6 +981,7 @@ int main(int argc, char** argv) {
     test_metadata();
     test_runner();
     test_plan();
+    failures += test_packets();
     test_bounds();
   }
   if (failures) fprintf(stderr, "%d checks failed\n", failures);

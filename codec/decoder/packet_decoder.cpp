@@ -1,0 +1,290 @@
+// PacketDecoder of packet_decoder.h: a Decoder that reads from a pipe, into which packets are put one by one.
+#include "trivelet/packet_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "codec/base/bad_stream.h"
+#include "codec/base/bytes.h"
+#include "codec/format/container.h"
+#include "codec/format/stream_layout.h"
+
+namespace trivelet {
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// Packets that were added and not read yet.
+class Pipe final : public ByteSource {
+ public:
+  void clear() {
+    bytes_.clear();
+    at_ = 0;
+  }
+  void add(const Bytes& bytes) {
+    bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  std::size_t read(void* data, std::size_t size) override {
+    const std::size_t n = std::min(size, bytes_.size() - at_);
+    if (n > 0) std::memcpy(data, bytes_.data() + at_, n);
+    at_ += n;
+    return n;
+  }
+  bool seekable() const override { return false; }
+  void seek(std::uint64_t) override {}
+  std::uint64_t size() const override { return 0; }
+
+ private:
+  Bytes bytes_;
+  std::size_t at_ = 0;
+};
+
+/// How far the whole boxes of a stream's header reach, up to the first GOP.
+std::size_t header_bytes(const std::uint8_t* bytes, std::size_t size) {
+  std::size_t at = sizeof kSignature;
+  Box box;
+  while (at <= size && size - at >= kBoxHeaderBytes && parse_box_header(bytes + at, box) && !box.is("Gop ") &&
+         box.length <= size - at - kBoxHeaderBytes)
+    at += kBoxHeaderBytes + static_cast<std::size_t>(box.length);
+  return std::min(at, size);
+}
+
+/// The header of the box "Gop " at the beginning of `bytes`.
+GopHeader gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size) {
+  Box box;
+  if (size < kBoxHeaderBytes + 4 || !parse_box_header(bytes, box)) bad("a packet with a damaged beginning");
+  const std::uint8_t* payload = bytes + kBoxHeaderBytes;
+  const auto n = load_little_endian<std::uint32_t>(payload);
+  if (n < 8 || n > size - kBoxHeaderBytes)
+    bad("a packet of " + std::to_string(size) + " bytes with a header of " + std::to_string(n));
+  return parse_gop_header(stream, payload, n);
+}
+
+bool same_request(const DecoderParams& a, const DecoderParams& b) {
+  return a.reduce == b.reduce && a.temporal_reduce == b.temporal_reduce && a.max_planes == b.max_planes &&
+         a.max_layers == b.max_layers && a.max_bits_per_pixel == b.max_bits_per_pixel && a.region.x == b.region.x &&
+         a.region.y == b.region.y && a.region.width == b.region.width && a.region.height == b.region.height &&
+         a.keep_partial == b.keep_partial && a.verify_hash == b.verify_hash && a.differences == b.differences &&
+         a.threads == b.threads && a.simd == b.simd;
+}
+
+void check_request(const DecoderParams& p) {
+  const DecoderParams all;
+  require(p.first_frame == all.first_frame && p.end_frame == all.end_frame && p.turns == all.turns,
+          ErrorKind::kBadArgument, "packets are decoded whole; leave packets out instead of selecting frames");
+  require(p.max_bytes == 0, ErrorKind::kBadArgument,
+          "a limit for the bytes of a whole stream does not apply to packets; limit the bits per pixel instead");
+}
+
+void add_stats(const CodecStats& from, CodecStats& to) {
+  constexpr std::size_t kMostDamage = 100;
+  to.gops += from.gops;
+  to.passed_gops += from.passed_gops;
+  to.frames += from.frames;
+  to.samples += from.samples;
+  to.stream_bytes += from.stream_bytes;
+  to.damaged_gops += from.damaged_gops;
+  for (const std::string& line : from.damage)
+    if (to.damage.size() < kMostDamage) to.damage.push_back(line);
+}
+
+}  // namespace
+
+struct PacketDecoder::State {
+  std::function<void(const VideoInfo&)> check;
+  const Backend* backend;
+  Bytes head;                        ///< the stream's header, up to its first GOP
+  std::optional<StreamLayout> said;  ///< by it
+  Bytes before;                      ///< the packet before the last one, if the last one follows it; else empty
+  Bytes gop;                         ///< the last packet
+  std::optional<GopHeader> of_gop;   ///< its header, if that is intact
+  bool waits = false;                ///< it was not decoded yet
+  Pipe pipe;
+  DecoderParams request;
+  CodecStats ended;  ///< of decoders that are no more
+  std::uint64_t decoders = 0;
+  std::unique_ptr<Decoder> decoder;  ///< reads `pipe`, in which all packets up to `gop` were put
+
+  State(std::function<void(const VideoInfo&)> c, const Backend* b) : check(std::move(c)), backend(b) {}
+
+  void end_decoder() {
+    if (decoder) add_stats(decoder->stats(), ended);
+    decoder.reset();
+  }
+
+  void clear() {
+    end_decoder();
+    before.clear();
+    gop.clear();
+    of_gop.reset();
+    waits = false;
+  }
+
+  const StreamHeader& header() const {
+    require(said.has_value(), ErrorKind::kBadArgument, "packets without the header of their stream");
+    return said->header;
+  }
+
+  bool is_open() const { return of_gop && of_gop->key == GopKey::kOpen; }
+
+  bool set_header(const std::uint8_t* bytes, std::size_t size) {
+    const std::size_t n = header_bytes(bytes, size);
+    if (said && head.size() == n && std::equal(head.begin(), head.end(), bytes)) return false;
+    MemorySource source(bytes, n);
+    std::uint64_t read = 0;
+    StreamInput in(source, read);
+    StreamLayout layout;
+    layout.read(in);
+    clear();
+    head.assign(bytes, bytes + n);
+    said = std::move(layout);
+    return true;
+  }
+
+  void begin(const DecoderParams& params) {
+    end_decoder();
+    DecoderParams p = params;
+    p.reads_ahead = false;
+    Bytes stream = head;
+    if (of_gop) p.first_frame = of_gop->first_frame;  // of an earlier packet only what this one depends on
+    if (is_open()) stream.insert(stream.end(), before.begin(), before.end());
+    stream.insert(stream.end(), gop.begin(), gop.end());
+    pipe.clear();
+    pipe.add(stream);
+    decoder = std::make_unique<Decoder>(pipe, p, backend);
+    request = params;
+    ++decoders;
+  }
+
+  /// A decoder whose next frames are those of the packet added last; null if it was decoded already.
+  Decoder* ready(const DecoderParams& params) {
+    check_request(params);
+    if (!std::exchange(waits, false)) return nullptr;
+    if (!decoder || !same_request(params, request))
+      begin(params);
+    else
+      pipe.add(gop);
+    return decoder.get();
+  }
+
+  /// f(decoder), which tells whether there were frames; without any the decoder has reached the end of its pipe.
+  template <class F>
+  bool decode(const DecoderParams& params, const F& f) {
+    try {
+      Decoder* from = ready(params);
+      if (!from) return false;
+      if (f(*from)) return true;
+    } catch (...) {
+      end_decoder();
+      throw;
+    }
+    end_decoder();
+    return false;
+  }
+};
+
+PacketDecoder::PacketDecoder(std::function<void(const VideoInfo&)> check, const Backend* backend)
+    : state_(std::make_unique<State>(std::move(check), backend)) {}
+
+PacketDecoder::~PacketDecoder() = default;
+
+void PacketDecoder::set_header(const void* data, std::size_t size) {
+  state_->set_header(static_cast<const std::uint8_t*>(data), size);
+}
+
+const StreamInfo& PacketDecoder::stream() const {
+  (void)state_->header();
+  return state_->said->info;
+}
+
+PacketDecoder::Output PacketDecoder::output(const DecoderParams& params) const {
+  const State& s = *state_;
+  (void)s.header();
+  check_request(params);
+  DecoderParams p = params;
+  p.keep_partial = true;  // there is no GOP
+  MemorySource source(s.head.data(), s.head.size());
+  const Decoder decoder(source, p);
+  return {decoder.output(), decoder.gop_frames()};
+}
+
+void PacketDecoder::clear() { state_->clear(); }
+
+PacketInfo PacketDecoder::look(const void* data, std::size_t size) const {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  const State& s = *state_;
+  const std::size_t at = is_tvl(data, size) ? header_bytes(bytes, size) : 0;
+  PacketInfo info;
+  if (size - at < kBoxHeaderBytes || std::memcmp(bytes + at, "Gop ", 4) != 0) {
+    info.kind = at > 0 ? PacketInfo::Kind::kHead : PacketInfo::Kind::kEnd;
+    return info;
+  }
+  return packet_info(gop_header(s.header(), bytes + at, size - at));
+}
+
+bool PacketDecoder::add(const void* data, std::size_t size) {
+  State& s = *state_;
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  std::size_t at = 0;
+  if (is_tvl(data, size)) {
+    at = header_bytes(bytes, size);
+    if (at == size) return false;
+    s.set_header(bytes, at);
+  }
+  if (size - at < 4 || std::memcmp(bytes + at, "Gop ", 4) != 0 || !s.said) return false;
+  const std::uint64_t end = s.of_gop ? s.of_gop->first_frame + static_cast<std::uint64_t>(s.of_gop->frames) : 0;
+  const bool known = s.of_gop.has_value();
+  s.before.swap(s.gop);
+  s.gop.assign(bytes + at, bytes + size);
+  try {
+    s.of_gop = gop_header(s.header(), s.gop.data(), s.gop.size());
+  } catch (const Error&) {
+    s.of_gop.reset();  // decode() says what is damaged
+  }
+  // A packet that was added and not decoded is missing in the pipe.
+  if (s.waits || (known && s.of_gop && s.of_gop->first_frame != end)) s.end_decoder();
+  if (known && s.of_gop && s.of_gop->first_frame != end) s.before.clear();
+  s.waits = !(s.is_open() && s.before.empty());
+  return s.waits;
+}
+
+int PacketDecoder::frames(const DecoderParams& params) const {
+  const State& s = *state_;
+  if (!s.of_gop) return -1;
+  const int levels = params.temporal_reduce + s.header().dropped_temporal;
+  const int first = s.of_gop->key == GopKey::kFirst ? 0 : (1 << levels) - 1;
+  return std::max(0, s.of_gop->frames - first + (1 << levels) - 1) >> levels;
+}
+
+bool PacketDecoder::decode(const DecoderParams& params, Decoded& into) {
+  State& s = *state_;
+  return s.decode(params, [&](Decoder& from) {
+    if (into.decoder != s.decoders) {
+      if (s.check) s.check(from.output());
+      into.gop = from.make_gop();
+    }
+    into.decoder = s.decoders;
+    into.info = from.output();
+    return from.pull(into.gop);
+  });
+}
+
+int PacketDecoder::decode(const DecoderParams& params, std::span<MutableFrameView> frames) {
+  int n = 0;
+  (void)state_->decode(params, [&](Decoder& from) { return (n = from.pull(frames)) > 0; });
+  return n;
+}
+
+CodecStats PacketDecoder::stats() const {
+  CodecStats all = state_->ended;
+  if (state_->decoder) add_stats(state_->decoder->stats(), all);
+  return all;
+}
+
+}  // namespace trivelet
