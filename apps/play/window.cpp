@@ -9,6 +9,7 @@
 #include <imgui.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include "io/video/video_io.h"
@@ -114,6 +115,16 @@ void begin_overlay() {
 void end_overlay() {
   ImGui::Render();
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+std::string free_picture_name(const std::string& input) {
+  const std::string stem = std::filesystem::path(input).stem().string();
+  std::error_code ignored;
+  for (int i = 1; i < 10000; ++i) {
+    std::string name = stem + "-" + std::to_string(i) + ".png";
+    if (!std::filesystem::exists(name, ignored)) return name;
+  }
+  return {};
 }
 
 void write_picture(const std::string& path, const std::vector<std::uint8_t>& rgb, int width, int height,

@@ -51,6 +51,8 @@ class Canvas {
 void begin_overlay();
 void end_overlay();
 
+/// The first free name for a screenshot in the working folder: the input's with a number, .png. "" if there is none.
+std::string free_picture_name(const std::string& input);
 /// Writes R G B from the top left, by the name's extension.
 void write_picture(const std::string& path, const std::vector<std::uint8_t>& rgb, int width, int height,
                    bool overwrite);
