@@ -1,0 +1,85 @@
+#include "io/video/ffmpeg/ffmpeg_description.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "codec/base/frame_times.h"
+#include "io/video/planes.h"
+
+namespace trivelet::io {
+
+namespace {
+
+/// Degrees clockwise from a display matrix, to the nearest quarter turn.
+int rotation_of(const std::uint8_t* matrix) {
+  const double counterclockwise = av_display_rotation_get(reinterpret_cast<const std::int32_t*>(matrix));
+  if (std::isnan(counterclockwise)) return 0;
+  const int quarters = static_cast<int>(std::lround(-counterclockwise / 90.0));
+  return ((quarters % 4) + 4) % 4 * 90;
+}
+
+std::uint8_t field_order_of(const AVFrame& frame) {
+#ifdef AV_FRAME_FLAG_INTERLACED
+  const bool interlaced = (frame.flags & AV_FRAME_FLAG_INTERLACED) != 0;
+  const bool top_first = (frame.flags & AV_FRAME_FLAG_TOP_FIELD_FIRST) != 0;
+#else
+  const bool interlaced = frame.interlaced_frame != 0;
+  const bool top_first = frame.top_field_first != 0;
+#endif
+  return !interlaced ? 0 : top_first ? 1 : 2;
+}
+
+ColourTags colour_of(const AVFrame& frame, AVPixelFormat samples) {
+  auto code_point = [](int value) { return static_cast<std::uint8_t>(value > 0 && value < 256 ? value : 2); };
+  ColourTags colour;
+  colour.primaries = code_point(frame.color_primaries);
+  colour.transfer = code_point(frame.color_trc);
+  colour.matrix = frame.colorspace == AVCOL_SPC_RGB ? std::uint8_t{0} : code_point(frame.colorspace);
+  colour.range = static_cast<std::uint8_t>(frame.color_range == AVCOL_RANGE_MPEG   ? 1
+                                           : frame.color_range == AVCOL_RANGE_JPEG ? 2
+                                                                                   : 0);
+  if (implies_full_range(samples)) colour.range = 2;
+  colour.chroma_location = static_cast<std::uint8_t>(frame.chroma_location);
+  return colour;
+}
+
+}  // namespace
+
+VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AVPixelFormat samples,
+                         const Rational& own_rate) {
+  AVStream* const stream = &decoder.stream();
+  AVFrame* const frame = const_cast<AVFrame*>(&first);  // FFmpeg's functions do not change it
+  VideoInfo info;
+  info.width = first.width;
+  info.height = first.height;
+  const AVRational rate = av_guess_frame_rate(&decoder.input(), stream, frame);
+  info.frame_rate = rate.num > 0 && rate.den > 0 ? from_av(rate) : Rational{25, 1};
+  info.time_base = from_av(stream->time_base);
+  if (own_rate.num > 0) set_constant_rate(info, own_rate);
+  const AVRational aspect = av_guess_sample_aspect_ratio(&decoder.input(), stream, frame);
+  info.sample_aspect = aspect.num > 0 && aspect.den > 0 ? from_av(aspect) : Rational{0, 1};
+  info.field_order = field_order_of(first);
+  info.frames = stream->nb_frames > 0 ? static_cast<std::uint64_t>(stream->nb_frames) : 0;
+  info.colour = colour_of(first, samples);
+  if (const std::uint8_t* matrix = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
+    info.rotation = rotation_of(matrix);
+  else if (const AVFrameSideData* data = av_frame_get_side_data(&first, AV_FRAME_DATA_DISPLAYMATRIX))
+    info.rotation = rotation_of(data->data);
+  return info;
+}
+
+double seconds_of(const PictureDecoder& decoder) {
+  const AVStream& stream = decoder.stream();
+  const AVFormatContext& input = decoder.input();
+  if (stream.duration > 0) return static_cast<double>(stream.duration) * av_q2d(stream.time_base);
+  // Matroska says it of a track in a tag: 00:01:02.345000000.
+  const AVDictionaryEntry* tag = av_dict_get(stream.metadata, "DURATION", nullptr, AV_DICT_IGNORE_SUFFIX);
+  int hours = 0, minutes = 0;
+  double rest = 0;
+  if (tag != nullptr && std::sscanf(tag->value, "%4d:%2d:%lf", &hours, &minutes, &rest) == 3 && hours >= 0 &&
+      minutes >= 0 && rest >= 0 && rest < 60)
+    return 3600.0 * hours + 60.0 * minutes + rest;
+  return input.duration > 0 && input.nb_streams == 1 ? static_cast<double>(input.duration) / AV_TIME_BASE : 0;
+}
+
+}  // namespace trivelet::io
