@@ -46,6 +46,7 @@ title=Two
 """
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 FAST = ["--preset", "fast", "-q", "40", "--gop", "10", "-y"]
+EXACT = ["--preset", "fast", "--lossless", "-y"]
 
 def ffprobe(file: Path, *arguments) -> dict:
     command = ["ffprobe", "-v", "error", "-of", "json", *arguments, str(file)]
@@ -687,6 +688,34 @@ def test_hdr(folder: Path) -> None:
             check(wanted == got, f"mp4 -> {between} -> {codec} in mp4: {wanted} became {got}")
 
 
+def test_lost_start(folder: Path) -> None:
+    """A film that begins with pictures whose references were cut off: what FFmpeg decodes is there, and the rest is told."""
+    whole, cut, tvl, raw = (folder / n for n in ("open.ts", "begins_later.ts", "later.tvl", "later.yuv"))
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=2", "-c:v", "mpeg2video", "-g", "15", "-bf", "2", whole)
+    packets = ffprobe(whole, "-show_packets", "-select_streams", "v")["packets"]
+    data = whole.read_bytes()
+    tables = b"".join(data[i : i + 188] for i in range(0, 564, 188) if (data[i + 1] & 31) << 8 | data[i + 2] in (0, 17, 4096))
+    keys = [i for i, packet in enumerate(packets) if packet["flags"][0] == "K"]
+    # In front of the second GOP two B pictures are shown; behind it 6 others before the third GOP, with its two.
+    for first in (keys[1], keys[2] - 6):
+        cut.write_bytes(tables + data[int(packets[first]["pos"]) :])
+        lost = 2 + (first != keys[1]) * 6
+        pictures = ffmpeg("-i", cut, "-fps_mode", "passthrough", "-f", "rawvideo", "-").stdout
+        check(len(pictures) == (len(packets) - first - lost) * 64 * 48 * 3 // 2, f"FFmpeg leaves out {lost} pictures")
+        said = run("encode", cut, tvl, *EXACT)
+        words = f"the first {lost} pictures need others"
+        check(said.count("warning") == 1 and words in said, f"{lost} pictures are left out: {said}")
+        told = json.loads(run("info", cut, "--json", "--quiet"))["warnings"]
+        check(len(told) == 1 and words in told[0], f"info --json, {lost} pictures are left out: {told}")
+        run("decode", tvl, raw, "-y")
+        check(raw.read_bytes() == pictures, f"{lost} pictures are left out: the others are not FFmpeg's")
+        # Times count from the first picture that is there.
+        run("encode", cut, tvl, *EXACT, "--frames", "0.2s:0.6s")
+        run("decode", tvl, raw, "-y")
+        check(raw.read_bytes() == pictures[5 * 4608 : 15 * 4608], f"{lost} pictures are left out: frames of a time")
+    check("need others" not in run("encode", whole, tvl, *FAST), "a film with its beginning is complete")
+
+
 def test_open_gops(folder: Path, film: Path) -> None:
     mkv = folder / "motion.mkv"
     run("encode", film, mkv, "--motion", "on", "--keyint", "64", "--frames", ":50", "-y", "--levels", "2x2", "--gop", "8")
@@ -787,6 +816,7 @@ def main() -> int:
         test_boxes(folder, film)
         test_hdr(folder)
         test_open_gops(folder, film)
+        test_lost_start(folder)
         test_damage(folder)
     print(f"{len(failures)} failures")
     return 1 if failures else 0

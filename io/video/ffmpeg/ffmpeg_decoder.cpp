@@ -217,6 +217,11 @@ AVFrame* PictureDecoder::next() {
       recovered_ = true;  // this picture is damaged
       return nullptr;
     }
+    if (!sent_.empty()) {
+      const auto is_before = [this](std::int64_t pts) { return pts < shown_at(*frame_); };
+      left_out_ = static_cast<std::uint64_t>(std::count_if(sent_.begin(), sent_.end(), is_before));
+      sent_ = {};
+    }
     ++frames_;
     return frame_.get();
   }
@@ -264,6 +269,9 @@ void PictureDecoder::send_packet() {
     code = avcodec_send_packet(codec_.get(), nullptr);
     if (code == AVERROR_EOF) code = 0;
   } else {
+    constexpr std::size_t kMost = 100'000;
+    const bool is_shown = packet_->pts != AV_NOPTS_VALUE && (packet_->flags & AV_PKT_FLAG_DISCARD) == 0;
+    if (frames_ == 0 && !begin_ && is_shown && sent_.size() < kMost) sent_.push_back(packet_->pts);
     const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
     code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
   }

@@ -66,6 +66,9 @@ class PictureDecoder {
   /// The next picture is the first that is shown at `entry` or later.
   void seek(const Entry& entry);
 
+  /// Pictures that are shown before the first that was delivered, and could not be decoded: those that they need are
+  /// not in the file. FFmpeg leaves them out without an error. 0 where packets do not say when they are shown.
+  std::uint64_t left_out_at_start() const { return left_out_; }
   /// With ReaderOptions::recover.
   const std::string& damage() const { return damage_; }
   std::uint64_t missing_bytes() const { return missing_bytes_; }
@@ -103,7 +106,9 @@ class PictureDecoder {
   std::uint64_t frames_ = 0;         ///< that were delivered, since `begin_`
   std::optional<Entry> begin_;       ///< of a seek
   std::int64_t latest_ = INT64_MIN;  ///< when the last picture of the packets that the decoder may hold is shown
-  bool before_begin_ = false;        ///< pictures that need others before `begin_` are still to be passed over
+  std::vector<std::int64_t> sent_;   ///< when pictures are shown that were sent before the first was delivered
+  std::uint64_t left_out_ = 0;
+  bool before_begin_ = false;  ///< pictures that need others before `begin_` are still to be passed over
 };
 
 /// A picture on a device as it lies there, for frames of `format`. Throws Unsupported for layouts that hold another.

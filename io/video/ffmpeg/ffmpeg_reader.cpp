@@ -164,6 +164,10 @@ class FfmpegReader final : public FrameReader {
   std::string damage() const override { return pictures_.decoder().damage(); }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all;
+    if (left_out_ > 0)
+      all.push_back(
+          (left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + " pictures need") +
+          std::string(" others that are not in the file, and cannot be decoded; what follows is read"));
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
@@ -234,6 +238,7 @@ class FfmpegReader final : public FrameReader {
 
   std::string name_;
   PictureStream pictures_;
+  const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device
   VideoInfo info_;
