@@ -714,6 +714,12 @@ def test_lost_start(folder: Path) -> None:
         run("decode", tvl, raw, "-y")
         check(raw.read_bytes() == pictures[5 * 4608 : 15 * 4608], f"{lost} pictures are left out: frames of a time")
     check("need others" not in run("encode", whole, tvl, *FAST), "a film with its beginning is complete")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=2", "-c:v", "mpeg2video", "-g", "15", "-bf", "2",
+           "-flags", "+ildct", whole)  # fmt: skip
+    place = [packet["pos"] for packet in ffprobe(whole, "-show_packets")["packets"] if packet["flags"][0] == "K"][1]
+    cut.write_bytes(tables + whole.read_bytes()[int(place) :])
+    said = run("encode", cut, tvl, *FAST)
+    check("the first 2 pictures or fields need" in said, f"of interlaced films fields may be packets: {said}")
 
 
 def test_open_gops(folder: Path, film: Path) -> None:

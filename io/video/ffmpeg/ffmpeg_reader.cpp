@@ -164,10 +164,11 @@ class FfmpegReader final : public FrameReader {
   std::string damage() const override { return pictures_.decoder().damage(); }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all;
+    // A packet of an interlaced film may hold a picture or a field.
+    const std::string pictures = info_.field_order == 0 ? " pictures need" : " pictures or fields need";
     if (left_out_ > 0)
-      all.push_back(
-          (left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + " pictures need") +
-          std::string(" others that are not in the file, and cannot be decoded; what follows is read"));
+      all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
+                    " others that are not in the file, and cannot be decoded; what follows is read");
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
