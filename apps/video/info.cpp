@@ -215,6 +215,8 @@ int info_of_video(const Options& options, const Common& common) {
   const auto reader = io::open_reader(options.input, {.recover = true, .limits = limits(common)});
   const VideoInfo& video = reader->info();
   for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
+  if (reader->missing_bytes() > 0)
+    log::warn("'{}' is cut short: {} bytes are missing at its end", options.input, reader->missing_bytes());
   if (options.json) {
     Json json;
     json.begin_object();
@@ -230,8 +232,6 @@ int info_of_video(const Options& options, const Common& common) {
     print_row("file", options.input);
     print_video(video, {video.frames, reader->seconds()});
     print_side_streams(reader->side_streams());
-    if (reader->missing_bytes() > 0)
-      print_row("damage", fmt::format("cut short: {} bytes are missing at its end", reader->missing_bytes()));
   }
   return kExitDone;
 }

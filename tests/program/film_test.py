@@ -332,6 +332,8 @@ def test_cut(folder: Path, film: Path) -> None:
         check(10 < frames < 50 and f"{frames} frames before" in said, f"{name} cut, recovered: {said}")
         run("encode", cut, tvl, *FAST, "--recover", "--frames", ":5")  # the cut is not reached
         check("cut short" in run("info", cut), f"info of {name} cut")
+        told = json.loads(run("info", cut, "--json", "--quiet"))["warnings"]
+        check(len(told) == 1 and "cut short" in told[0], f"info --json of {name} cut: {told}")
         run("encode", folder / name, tvl, *FAST)
 
 
