@@ -5,8 +5,8 @@
 # warnings as errors: under AddressSanitizer and UBSan for the unit tests, and as a release for the program, its tests and
 # those that compare instruction sets, as far as cores are idle while the others are built and run. Grids
 # of cases are sampled; --full tries all of them and also builds
-# CUDA, the ITK plug-in and the benchmarks. BUILD_DIR (default build/test), JOBS (default: one per core) and
-# CCACHE_DISABLE=1 (no compiler's cache) can be set in the environment.
+# CUDA, the ITK plug-in and the benchmarks. BUILD_DIR (default build/test), JOBS (default: one per core),
+# CCACHE_DISABLE=1 and CI=1 (no compiler's cache) can be set in the environment.
 set -euo pipefail
 full=
 case "$*" in
@@ -28,8 +28,10 @@ mkdir -p "$(dirname "$build")"
 common=(-G Ninja -DTRIVELET_WERROR=ON)
 # ITK's headers and packages take longer than what is there for them, which is rarely changed.
 [ "$full" ] || common+=(-DTRIVELET_UNITY=ON -DTRIVELET_ITK=OFF)
-# Without a compiler's cache the standard headers are read once; --full lets every file read what it includes itself.
-if command -v ccache >/dev/null && [ -z "${CCACHE_DISABLE:-}" ]; then
+# Without a compiler's cache the standard headers are read once and units are as large as they can be; --full lets every
+# file read what it includes itself. A cache that lacks most of what is compiled costs more than none, and continuous
+# integration has no other.
+if command -v ccache >/dev/null && [ -z "${CCACHE_DISABLE:-}${CI:-}" ]; then
   common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   # What was compiled in another checkout is found, too.
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
