@@ -17,8 +17,8 @@ class CutError {
       : context_(context), motion_(motion), groups_(groups) {}
 
   void next_gop();
-  /// GopEncoder::squared_error() of a GOP with these coefficients. `key`, `key_before`: the key frame that it leaves and
-  /// that of the GOP before, as they are before coding.
+  /// GopEncoder::squared_error() of a GOP with these coefficients. `key`, `key_before`: the key frame that it leaves
+  /// and that of the GOP before, as they are before coding.
   double measure(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts,
                  CoefficientGop& coefficients, const MotionKey& key, const MotionKey& key_before);
 

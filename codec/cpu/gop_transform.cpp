@@ -90,7 +90,7 @@ void GopTransform::transform(const Gop& gop, const GopChoices& choices, const Mo
   transform_still(gop, out);
 }
 
-// ------------------------------------------------------------------------------------------------------- without motion
+// ------------------------------------------------------------------------------------------------------ without motion
 
 void GopTransform::transform_still(const Gop& gop, CoefficientGop& out) {
   context_.header.lossless ? transform_still_as<std::int32_t>(gop, out) : transform_still_as<float>(gop, out);

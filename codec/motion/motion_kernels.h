@@ -1,4 +1,4 @@
-// The loops of motion compensation and of the search for motion, once per instruction set; motion_lift.cpp and
+// The loops of motion compensation and of the search for motion, once per instruction set; lifted_component.h and
 // motion_search.cpp pick a table. All arithmetic is on integers, so every table gives the same bits.
 #pragma once
 

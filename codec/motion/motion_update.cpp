@@ -1,0 +1,157 @@
+#include "codec/motion/motion_update.h"
+
+#include <algorithm>
+
+namespace trivelet {
+
+namespace {
+
+constexpr std::int32_t kNoLimit = 1 << 30;
+
+}  // namespace
+
+MotionUpdater::MotionUpdater(const LiftedComponent& lifted)
+    : lifted_(lifted),
+      limit_(lifted.differences ? kNoLimit : motion_update_limit(lifted.component.fraction, lifted.component.bits)),
+      scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
+
+void MotionUpdater::run(int level, bool inverse) {
+  constexpr int kStripe = 16;
+  const MotionPlaces& places = lifted_.motion.places;
+  const int s = 1 << level;
+  const int first = first_place(places.key);  // nothing is given back to what is not of this GOP
+  const int targets = (places.count + 2 * s - 1) / (2 * s) - first;
+  const std::vector<FrameRuns> runs = find_runs(level);
+  const int stripes = (lifted_.height() + kStripe - 1) / kStripe;
+  lifted_.pool.parallel_for(targets * stripes, [&](int i, int worker) {
+    const int t = (i / stripes + first) * 2 * s;
+    const int y0 = i % stripes * kStripe;
+    const int y1 = std::min(lifted_.height(), y0 + kStripe);
+    std::vector<std::int32_t>& memory = scratch_[static_cast<std::size_t>(worker)];
+    const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(lifted_.width());
+    Stripe stripe{y0, y1, nullptr, nullptr};
+    for (const int high : {t - s, t + s}) {
+      if (high < 0 || high >= places.count) continue;
+      const int reference = motion_references(high, level, places).number_of(t);
+      if (reference < 0) continue;
+      const FrameRuns& f = runs[static_cast<std::size_t>((high - s) / (2 * s) * 2 + reference)];
+      if (f.runs.empty()) continue;
+      if (!stripe.sum) {
+        memory.assign(2 * samples, 0);
+        stripe.sum = memory.data();
+        stripe.total = memory.data() + samples;
+      }
+      scatter_frame(high, f, stripe);
+    }
+    if (stripe.sum) apply(t, stripe, inverse);
+  });
+}
+
+// Two for each high frame: of its cells that use one reference and the other.
+std::vector<MotionUpdater::FrameRuns> MotionUpdater::find_runs(int level) const {
+  const MotionPlaces& places = lifted_.motion.places;
+  const std::vector<int> frames = motion_frames(level, places);
+  std::vector<FrameRuns> runs(2 * frames.size());
+  lifted_.pool.parallel_for(static_cast<int>(runs.size()), [&](int i, int) {
+    const int high = frames[static_cast<std::size_t>(i / 2)];
+    const MotionReferences references = motion_references(high, level, places);
+    if (i % 2 == 0 || (references.other >= 0 && !references.older))
+      find_frame_runs(lifted_.motion.fields[static_cast<std::size_t>(high)], i % 2, runs[static_cast<std::size_t>(i)]);
+  });
+  return runs;
+}
+
+void MotionUpdater::find_frame_runs(const MotionField& f, int reference, FrameRuns& out) const {
+  const MotionScale& scale = lifted_.component.scale;
+  const auto r = static_cast<std::size_t>(reference);
+  for (int cy = 0; cy * lifted_.cell_y < lifted_.height(); ++cy) {
+    FrameRuns::Row line{out.runs.size(), 0, lifted_.height(), 0};
+    const MotionCell* const cells = f.data() + lifted_.motion.grid.index(lifted_.cell_row(cy), 0);
+    for (int cx = 0, end = 0; cx * lifted_.cell_x < lifted_.width(); cx = end) {
+      const MotionCell& c = cells[lifted_.cell_column(cx)];
+      end = cx + 1;
+      if (!c.uses(reference)) continue;
+      const bool both = c.mode == MotionMode::kBoth;
+      const MotionVector v = c.vector[r];
+      for (; end * lifted_.cell_x < lifted_.width(); ++end) {
+        const MotionCell& o = cells[lifted_.cell_column(end)];
+        if (!o.uses(reference) || o.vector[r] != v || (o.mode == MotionMode::kBoth) != both) break;
+      }
+      const int right = eighths(v.x, scale.shift_x), down = eighths(v.y, scale.shift_y);
+      const int top = cy * lifted_.cell_y + (down >> 3);
+      const int bottom =
+          std::min(lifted_.height(), (cy + 1) * lifted_.cell_y) + (down >> 3) + ((down & 7) != 0 ? 1 : 0);
+      if (top >= lifted_.height() || bottom <= 0) continue;
+      line.top = std::min(line.top, top);
+      line.bottom = std::max(line.bottom, bottom);
+      out.runs.push_back(
+          {cx * lifted_.cell_x, std::min(lifted_.width(), end * lifted_.cell_x), right, down, both ? 1 : 2});
+    }
+    line.end = out.runs.size();
+    out.rows.push_back(line);
+  }
+}
+
+// Adds what a high frame gives back to a stripe of the reference that it was predicted from.
+void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
+  for (std::size_t cy = 0; cy < f.rows.size(); ++cy) {
+    const FrameRuns::Row& line = f.rows[cy];
+    if (line.top >= stripe.y1 || line.bottom <= stripe.y0) continue;
+    for (std::size_t i = line.begin; i < line.end; ++i)
+      scatter_run(high, static_cast<int>(cy) * lifted_.cell_y, f.runs[i], stripe);
+  }
+}
+
+// Of the cells that begin in row y.
+void MotionUpdater::scatter_run(int high, int y, const Run& run, const Stripe& stripe) const {
+  const int bottom = std::min(lifted_.height(), y + lifted_.cell_y);
+  const int down = run.down >> 3, far_y = run.down & 7, near_y = 8 - far_y;
+  const int far_x = run.right & 7, near_x = 8 - far_x;
+  const std::int32_t near[2] = {run.share * near_y * near_x, run.share * near_y * far_x};
+  const std::int32_t far[2] = {run.share * far_y * near_x, run.share * far_y * far_x};
+  const int end = std::min(stripe.y1, bottom + down + (far_y != 0 ? 1 : 0));
+  for (int to = std::max(stripe.y0, y + down); to < end; ++to) {
+    const int from = to - down;
+    const bool has_near = from < bottom, has_far = far_y != 0 && from > y;
+    const std::int32_t weight[4] = {has_near ? near[0] : far[0], has_near ? near[1] : far[1],
+                                    has_near && has_far ? far[0] : 0, has_near && has_far ? far[1] : 0};
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(to - stripe.y0) * lifted_.width();
+    scatter_row(lifted_.row(high, has_near ? from : from - 1) + run.begin,
+                has_near && has_far ? lifted_.row(high, from - 1) + run.begin : nullptr, run.end - run.begin,
+                run.begin + (run.right >> 3), weight, stripe.sum + at, stripe.total + at);
+  }
+}
+
+// MotionKernels::scatter() of n samples to place x and those behind it, as far as they are inside.
+void MotionUpdater::scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x,
+                                const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) const {
+  const int beside = weight[1] != 0 || weight[3] != 0 ? 1 : 0;
+  const int first = std::clamp(-x, 0, n);
+  const int end = std::clamp(lifted_.width() - beside - x, first, n);
+  if (end > first)
+    lifted_.kernels.scatter(h + first, g ? g + first : nullptr, end - first, weight, sum + x + first,
+                            total + x + first);
+  // Samples next to these may reach the picture with one of their weights.
+  for (const int i : {first - 1, end})
+    for (int k = 0; k < 2 && i >= 0 && i < n; ++k) {
+      const int to = x + i + k;
+      if (to < 0 || to >= lifted_.width()) continue;
+      const std::uint32_t from_g = g ? static_cast<std::uint32_t>(weight[2 + k]) * static_cast<std::uint32_t>(g[i]) : 0;
+      sum[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[to]) + from_g +
+                                          static_cast<std::uint32_t>(weight[k]) * static_cast<std::uint32_t>(h[i]));
+      total[to] = wrap_add(total[to], wrap_add(weight[k], g ? weight[2 + k] : 0));
+    }
+}
+
+void MotionUpdater::apply(int t, const Stripe& stripe, bool inverse) const {
+  static const std::vector<std::int32_t> shares = [] {
+    std::vector<std::int32_t> all;
+    for (std::uint32_t n = 0; n < kMotionShares; ++n) all.push_back(motion_share(n));
+    return all;
+  }();
+  const std::int32_t *sum = stripe.sum, *total = stripe.total;
+  for (int y = stripe.y0; y < stripe.y1; ++y, sum += lifted_.width(), total += lifted_.width())
+    lifted_.kernels.update(lifted_.row(t, y), sum, total, lifted_.width(), shares.data(), limit_, inverse);
+}
+
+}  // namespace trivelet
