@@ -7,6 +7,7 @@
 // named. Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of
 // their own).
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -60,6 +61,7 @@ class DataSet {
 
   void attribute(const Element& e) {
     switch (e.tag) {
+      case dicom_tag(0x0008, 0x0008): d_.is_mosaic = text(e).find("MOSAIC") != std::string::npos; break;
       case dicom_tag(0x0008, 0x0018): d_.instance = text(e); break;
       case dicom_tag(0x0008, 0x103E): d_.series_description = text(e); break;
       case dicom_tag(0x0020, 0x000E): d_.series = text(e); break;
@@ -273,6 +275,8 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
     remarks.push_back("colours are " + printable(colours) + ", luminance and two differences, not red, green and blue");
   if (colours == "PALETTE COLOR")
     remarks.push_back("values are indices into the palette in the header, not brightness");
+  if (slices.front().found.is_mosaic)
+    remarks.push_back("pictures are mosaics (Image Type), with the slices of a volume as tiles; they are not divided");
   if (slices.front().found.has_lut)
     remarks.push_back("a table in the header (Modality LUT Sequence) says what values mean; other formats have none");
 }
@@ -325,9 +329,37 @@ bool begins_with_meta_information(std::string_view begin) {
   return type == "UL" || type == "OB" || type == "UI";
 }
 
+/// Whether a data set without meta information is big-endian: its first element is of group 0008.
+bool begins_big_endian(std::string_view begin) { return begin.substr(0, 2) == std::string_view("\0\x08", 2); }
+
+/// One of the elements that a data set begins with, in files that have neither a preamble nor meta information.
+bool begins_with_data_set(std::string_view begin) {
+  const bool big_endian = begins_big_endian(begin);
+  if (begin.size() < 12 || (!big_endian && begin.substr(0, 2) != std::string_view("\x08\0", 2))) return false;
+  if (begin[big_endian ? 2 : 3] != 0) return false;
+  struct First {
+    char element;
+    std::string_view type;
+    std::string_view value;  ///< that shows an element without a type
+  };
+  // Group Length, Length to End, Specific Character Set, Image Type, SOP Class UID.
+  constexpr std::array<First, 5> kFirst = {
+      First{0x00, "UL", ""}, {0x01, "UL", ""}, {0x05, "CS", "ISO"}, {0x08, "CS", ""}, {0x16, "UI", "1.2."}};
+  const auto is_first = [&](const First& first) {
+    if (begin[big_endian ? 3 : 2] != first.element) return false;
+    if (begin.substr(4, 2) == first.type) return true;
+    const bool is_implicit = !big_endian && begin[5] == 0 && begin[6] == 0 && begin[7] == 0;  // a short length
+    if (first.type == "UL") return is_implicit && begin[4] == 4;
+    return is_implicit && !first.value.empty() && begin.substr(8, first.value.size()) == first.value;
+  };
+  return std::any_of(kFirst.begin(), kFirst.end(), is_first);
+}
+
 }  // namespace
 
-bool is_dicom(std::string_view begin) { return has_preamble(begin) || begins_with_meta_information(begin); }
+bool is_dicom(std::string_view begin) {
+  return has_preamble(begin) || begins_with_meta_information(begin) || begins_with_data_set(begin);
+}
 
 DicomFile read_dicom(VolumeInput& in) {
   DicomFile d;
@@ -353,7 +385,10 @@ DicomFile read_dicom(VolumeInput& in) {
   const std::string_view first = in.ahead(6);
   const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
   d.explicit_vr = first.size() >= 6 && is_letter(first[4]) && is_letter(first[5]);
-  if (d.transfer_syntax.empty()) d.transfer_syntax = d.explicit_vr ? kExplicitLittleEndian : kImplicitLittleEndian;
+  if (d.transfer_syntax.empty())
+    d.transfer_syntax = !d.explicit_vr             ? kImplicitLittleEndian
+                        : begins_big_endian(first) ? kExplicitBigEndian
+                                                   : kExplicitLittleEndian;
   const DicomSyntax* syntax = dicom_syntax(d.transfer_syntax);
   require(syntax != nullptr, ErrorKind::kUnsupported,
           in.name() + ": unknown " + syntax_text(d.transfer_syntax) + "; convert the file to one of the standard's");

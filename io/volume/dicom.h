@@ -33,6 +33,7 @@ struct DicomFile {
   bool planar = false;                          ///< colours one after the other, not interleaved
   bool real = false;                            ///< Float or Double Float Pixel Data
   bool in_words = false;                        ///< pixels are of type OW: 8-bit samples two to a word
+  bool is_mosaic = false;                       ///< every picture has the slices of a volume as tiles
   bool has_lut = false;                         ///< a table that says what values mean
   std::string instance;                         ///< SOP Instance UID
   std::uint64_t stored_bits = 0, high_bit = 0;  ///< of a sample, 0 = not said

@@ -3,6 +3,7 @@
 #include "io/volume/dicom_series.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -117,6 +118,32 @@ void set_affine(VolumeInfo& info, const DicomGeometry& g, const std::vector<doub
 }
 
 std::string rounded(double v, double parts) { return number_text(std::round(parts * v) / parts); }
+
+double apart(const std::array<double, 3>& a, const std::array<double, 3>& b) {
+  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+/// Files of several frames each that have the same places: every one is a volume, or several.
+bool same_places(const DicomFile& a, const DicomFile& b) {
+  const auto near_place = [](const auto& x, const auto& y) { return apart(x, y) <= kSame; };
+  return a.frames == b.frames && a.one_orientation == b.one_orientation && near(a.frame_offsets, b.frame_offsets) &&
+         (a.frame_offsets.empty() || near(a.geometry.position, b.geometry.position)) &&
+         std::equal(a.places.begin(), a.places.end(), b.places.begin(), b.places.end(), near_place);
+}
+
+/// Files of which some have several frames, in the order of their numbers. Returns how many volumes they are.
+std::uint64_t place_files_of_frames(const std::vector<DicomSlice>& slices, VolumeInfo& info,
+                                    std::vector<std::string>& remarks) {
+  const DicomFile& first = slices.front().found;
+  const bool are_volumes =
+      first.frames > 1 && (first.places.size() == first.frames || first.frame_offsets.size() == first.frames) &&
+      std::all_of(slices.begin(), slices.end(), [&](const DicomSlice& s) { return same_places(s.found, first); });
+  if (are_volumes) return slices.size() * place_frames(info, first, remarks);
+  remarks.push_back(
+      "files of several frames, which do not have the same places, stand one behind the other in the order of their "
+      "numbers");
+  return 1;
+}
 
 /// By position, those of one position by their numbers.
 void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
@@ -251,7 +278,9 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
   if (!placed) {
     std::stable_sort(slices.begin(), end(),
                      [](const DicomSlice& a, const DicomSlice& b) { return a.found.number < b.found.number; });
-    return 1;
+    const auto has_frames = [](const DicomSlice& s) { return s.found.frames > 1; };
+    const bool any_frames = matching == slices.size() && std::any_of(slices.begin(), slices.end(), has_frames);
+    return any_frames ? place_files_of_frames(slices, info, remarks) : 1;
   }
   const std::vector<double> normal = normal_of(geometry.orientation);
   for (DicomSlice& s : slices)
@@ -299,9 +328,6 @@ std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std
   const std::size_t n = places.size();
   if (!d.one_orientation) remarks.push_back("the frames have several orientations: they are no volume in space");
   if (n != d.frames || n < 2 || !d.one_orientation || g.orientation.size() != 6) return 1;
-  const auto apart = [](const std::array<double, 3>& a, const std::array<double, 3>& b) {
-    return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-  };
   std::size_t slices = 1;
   while (slices < n && !(apart(places[slices], places[0]) <= kSame)) ++slices;
   for (std::size_t i = slices; i < n; ++i)

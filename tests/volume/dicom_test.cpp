@@ -225,8 +225,17 @@ TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
       save(std::string("times/") + std::to_string(t) + std::to_string(i), maker.make(pixels));
     }
   const Passed times = pass("times", "times");
+  EXPECT_TRUE(times.remarks.empty());
   EXPECT_EQ(times.info.slices, 2u);
   EXPECT_EQ(times.info.volumes, 3u);
+
+  const VolumeBytes whole = maker.make(pixels);
+  save("mosaic.dcm", VolumeBytes(whole.begin(), whole.begin() + 160) +
+                         maker.text(8, 8, "CS", "ORIGINAL\\PRIMARY\\M\\ND\\MOSAIC") +
+                         VolumeBytes(whole.begin() + 160, whole.end()));
+  const Passed mosaic = pass("mosaic.dcm", "mosaic.dcm");
+  ASSERT_EQ(mosaic.remarks.size(), 1u);
+  EXPECT_NE(mosaic.remarks[0].find("mosaics"), std::string::npos);
 
   maker.frames = 6;
   const VolumeBytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);
@@ -377,6 +386,24 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
       EXPECT_EQ(again.info.largest_slope, 3);
       ASSERT_EQ(again.remarks.size(), 1u);
       EXPECT_NE(again.remarks[0].find("slope"), std::string::npos);
+
+      // Several files of the same places: every one is a volume. Of others nobody knows.
+      for (const bool same : {true, false}) {
+        const std::string folder = std::string("study") + std::to_string(n++);
+        fs::create_directories(path(folder));
+        for (const int number : {2, 1, 3}) {
+          std::vector<VolumeBytes> frames;
+          for (int i = 0; i < 6; ++i) frames.push_back(frame(10 - 3 * i - (same ? 0 : number), "2"));
+          m.groups = m.sequence(0x5200, 0x9229, {shared}) + m.sequence(0x5200, 0x9230, frames);
+          m.number = number;
+          save(folder + "/" + std::to_string(9 - number), m.make(pixels));
+        }
+        const Passed p = pass(folder, folder);
+        EXPECT_EQ(p.info.slices, same ? 6u : 18u);
+        EXPECT_EQ(p.info.volumes, same ? 3u : 1u);
+        EXPECT_EQ(p.info.has_affine, same);
+        EXPECT_EQ(p.remarks.size(), same ? 0u : 1u);
+      }
 
       // Places on no line, and too few of them: no matrix.
       for (const std::vector<double>& x : {std::vector<double>{10, 7, 4, 1, -5, -8}, std::vector<double>{10, 7, 4}}) {
@@ -549,6 +576,26 @@ TEST_F(VolumeFiles, no_preamble_and_no_pixels) {
   save("bare.dcm", VolumeBytes(whole.begin() + 132, whole.end()));
   EXPECT_EQ(pass("bare.dcm", "bare.dcm").voxels, pixels);
   expect_same("bare.dcm");
+
+  // Older ones have no meta information either.
+  for (const auto& [explicit_vr, big_endian] : {std::pair(true, false), {false, false}, {true, true}}) {
+    m.explicit_vr = explicit_vr;
+    m.big_endian = big_endian;
+    const VolumeBytes all = m.make(pixels);
+    const VolumeBytes data(all.begin() + 132 + (!explicit_vr ? 26 : 28), all.end());
+    VolumeBytes group_length;
+    m.element(group_length, 8, 0, "UL", VolumeBytes(4));
+    for (const VolumeBytes& first : {group_length, m.text(8, 5, "CS", "ISO_IR 100"), m.text(8, 0x16, "UI", "1.2.3")}) {
+      save("old.dcm", first + data);
+      const auto old = pass("old.dcm", "old.dcm");
+      EXPECT_EQ(old.info.voxel.big_endian, big_endian);
+      EXPECT_EQ(old.voxels, pixels);
+      expect_same("old.dcm");
+      fs::remove(path("again/old.dcm"));
+    }
+  }
+  m.explicit_vr = true;
+  m.big_endian = false;
 
   const auto pixels_at = std::search(whole.begin(), whole.end(), pixels.begin(), pixels.end()) - 12;
   save("cut.dcm", VolumeBytes(whole.begin(), pixels_at));
