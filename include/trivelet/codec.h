@@ -1,4 +1,4 @@
-// Trivelet's public interface: GOPs of samples in, a .tvl stream out, and back.
+// The main public interface: it encodes GOPs of samples into a .tvl stream and decodes a stream into GOPs.
 //
 //   #include "trivelet/codec.h"
 //   using namespace trivelet;
@@ -19,20 +19,20 @@
 //     while (decoder.pull(gop)) use(gop);
 //   }
 //
-// Any stack of planes with one size and 1..16 bits is a "video" here: slices of a volume, bands of a multispectral
-// cube. Experiments on subband coefficients (statistics, watermarks) use Encoder::push_coefficients and
-// Decoder::pull_coefficients, which stand between the transform and the quantiser.
+// Any stack of planes with one size and 1..16 bits is a "video" here, for instance the slices of a volume or the bands
+// of a multispectral cube. Encoder::push_coefficients and Decoder::pull_coefficients exchange subband coefficients
+// between the transform and the quantiser, for experiments (statistics, watermarks).
 //
-// Threads: an object is used by one thread at a time; it runs its own pool inside, and a Decoder reads a file that can
-// seek ahead in a thread of its own, which alone uses the ByteSource from the first pull on. Output bytes do not depend
-// on the number of threads nor on the instruction set.
-// Ownership: sinks, sources and backends stay the caller's and must outlive the objects that are given them; what
-// functions return by reference lives as long as the object. Samples and coefficients are used during the call only.
-// Errors are trivelet::Error (include/trivelet/error.h): BadArgument for parameters, Gops and frames that do not fit;
-// Unsupported for what a device cannot do and, reading, for versions, features and limits; BadStream for damage; what a
-// sink or source throws, Io, passes through, as does std::bad_alloc. After an error an Encoder can only be
-// destroyed. A Decoder that threw BadStream in a pull goes on behind that GOP in the next one if its header is intact.
-// The stream format is described in codec/FORMAT.md.
+// Threads: one thread at a time uses an object. The object runs its own pool. A Decoder of a seekable source reads
+// ahead in a thread of its own; from the first pull on only that thread uses the ByteSource. Output bytes depend
+// neither on the number of threads nor on the instruction set.
+// Ownership: the caller owns sinks, sources and backends, and they must outlive the objects that use them. References
+// that functions return live as long as the object. Samples and coefficients are used during the call only.
+// Errors are trivelet::Error (include/trivelet/error.h): BadArgument for parameters, GOPs and frames that do not fit;
+// Unsupported for what a device cannot do and, when reading, for versions, features and limits; BadStream for damage.
+// Io errors of a sink or source and std::bad_alloc pass through. After an error an Encoder can only be destroyed. After
+// BadStream in a pull, a Decoder goes on with the next GOP if the header of the damaged one is intact.
+// codec/FORMAT.md describes the stream format.
 #pragma once
 
 #include <cstddef>
@@ -55,74 +55,79 @@
 namespace trivelet {
 
 class EncoderCore;
-class GivenBytes;  // for ReadPlan (plan.h), which runs the half of a decoder that reads
+class GivenBytes;  // for ReadPlan (plan.h), which runs the reading half of a decoder
 class RangeSet;
 
-/// What transforms and codes: the CPU unless told otherwise (trivelet/cuda.h makes one of a GPU), and always the CPU in
-/// the predictive profile.
+/// What transforms and codes: the CPU by default, or a GPU (trivelet/cuda.h). The predictive profile always runs on the
+/// CPU.
 struct Backend;
 
 // --------------------------------------------------------------------------------------------------------- encode
 
 struct EncoderParams {
-  // What to reach: constant quality, or one of the targets (lossy only), or lossless.
+  // The goal: constant quality, one of the targets (lossy only), or lossless.
   bool lossless = false;
   double quality = 60;             ///< 0..100 (lossy): step = 2^((100 - quality) / 12 - 1) * 2^(bits - 8)
   double step = 0;                 ///< quantiser step in sample units; 0 = from quality. Lossy only
-  std::uint64_t target_bytes = 0;  ///< of the whole stream; 0 = no target. Never exceeded
-  double bits_per_pixel = 0;       ///< likewise, times width * height * frames / 8
-  double bit_rate = 0;             ///< likewise, bits per second, by the frames' own times; needs a frame rate
-  double psnr = 0;                 ///< of all samples, in dB with the peak 2^bits - 1; every GOP is brought to it
+  std::uint64_t target_bytes = 0;  ///< size of the whole stream, never exceeded; 0 = no target
+  /// as target_bytes, as bits per pixel of a full-size component: bytes = it * width * height * frames / 8
+  double bits_per_pixel = 0;
+  /// as target_bytes, in bits per second of the frames' presentation times; needs a frame rate
+  double bit_rate = 0;
+  /// PSNR of all samples in dB, peak 2^bits - 1, reached by every GOP; 0 = no target
+  double psnr = 0;
 
   int gop_frames = 33;  ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
   // The predictive profile has no levels, no wavelets, no `motion` and one layer.
-  /// 0..8, -1 = 4 (fewer for short GOPs), with motion 5, and then `levels_by_gop`
+  /// 0..8; -1 = 4 (fewer for short GOPs), or with motion 5 together with `levels_by_gop`.
   int temporal_levels = -1;
-  /// GOPs with motion have at most `temporal_levels`, and fewer where nothing predicts from so many frames away.
+  /// With motion: a GOP uses fewer than `temporal_levels` where prediction from distant frames does not pay.
   bool levels_by_gop = false;
-  int spatial_levels = -1;  ///< 0..8, -1 = by size: 5 from 720 rows or columns up, else 4, fewer for tiny pictures
-  Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97 means "default" when lossless: kCdf53
-  Wavelet temporal = Wavelet::kCdf97;  ///< likewise: kCdf53 … the reversible default
+  int spatial_levels = -1;  ///< 0..8; -1 = 5 if width or height is at least 720, else 4; fewer for tiny pictures
+  Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97, the default, becomes kCdf53 when lossless
+  Wavelet temporal = Wavelet::kCdf97;  ///< kCdf97, the default, becomes the reversible default when lossless
   Layout layout = Layout::kT2d;
-  /// With it choose GOPs of 2^n frames, of which every one can be halved evenly. On the CPU only, t+2D. `temporal` is
-  /// the transform of GOPs that do without.
+  /// Motion compensation along time. CPU and t+2D only. Choose GOPs of 2^n frames, which split evenly at every level.
+  /// `temporal` is the wavelet of GOPs without motion.
   Motion motion = Motion::kOff;
-  /// With motion GOPs may refer to the one before. Frames after which one does not, so that decoding can begin there:
-  /// at most so many, if they are more than those of a GOP; else none does. 0 = four seconds, 100 frames without a
-  /// rate.
+  /// With motion, a GOP may be predicted from the one before. At least every `key_interval` frames a closed GOP allows
+  /// decoding to begin; an interval of at most gop_frames makes all GOPs closed. 0 = four seconds, or 100 frames
+  /// without a frame rate.
   int key_interval = 0;
   Profile profile = Profile::kDense;
-  /// Predictive profile, but for Effort::kFast: frames are predicted from where things were in the frame before. For
-  /// videos; slices of volumes do not move.
+  /// Predictive profile, except with Effort::kFast: predict with motion compensation from the previous frame. For
+  /// videos; switch it off for the slices of volumes.
   bool moved_frames = true;
   FastMode fast_mode = FastMode::kStaged;
-  /// Of the predictive profile, and with motion. kSlow then rounds lossy coefficients of the dense profile by what
-  /// decoding leaves of them: 2 to 5 % fewer bytes for half as much time again, and on the CPU whatever the backend.
+  /// For the predictive profile and for motion. In the dense profile with motion, kSlow also optimises the rounding of
+  /// lossy coefficients in the decoded picture: 2 to 5 % fewer bytes for 1.5 times the time, always on the CPU.
   Effort effort = Effort::kMedium;
-  /// Code blocks cover block_size^2 samples of a component: 32, 64, 128, 256; 0 = 128, but 256 with motion, which
-  /// leaves few bits to a block, in pictures of at most 720x576 samples (dense profile) or with Effort::kSlow.
+  /// Side of a code block, in samples of a component: 32, 64, 128 or 256. 0 = 128; but 256 with motion, where blocks
+  /// have few bits, if the picture has at most 720x576 samples (dense profile) or with Effort::kSlow.
   int block_size = 0;
-  /// Quality layers, 1..16; 0 = 16 (small pictures 4 to 12), fast profile without a target 4. Many are a third of a bit
-  /// plane apart, few more; the first one holds what is above. With 0, GOPs so small that the heads of all layers would
-  /// take more than a fiftieth of their bytes leave later layers empty.
+  /// Quality layers, 1..16. 0 = 16 (small pictures 4 to 12); fast profile without a target 4. Many layers are a third
+  /// of a bit plane apart, few layers more; the first one holds all planes above. With 0, later layers stay empty in
+  /// GOPs so small that the headers of all layers would take more than 2 % of their bytes.
   int layers = 0;
-  bool even_ends = true;  ///< spend more on the frames at the ends of GOPs, which else come out worse. Lossy t+2D
-  bool visual = false;    ///< weigh subbands by contrast sensitivity instead of for the best PSNR. Lossy
-  /// 0 = one per core. From 8 on several GOPs are in work at once where nothing is aimed at and none depends on
-  /// another, and take up to 160 MiB a thread.
+  /// spend more bits on the first and last frames of a GOP, which otherwise come out worse. Lossy t+2D
+  bool even_ends = true;
+  bool visual = false;  ///< weight subbands by contrast sensitivity instead of for the best PSNR. Lossy
+  /// 0 = one per core. From 8 threads on, several independent GOPs are coded in parallel unless there is a target,
+  /// using up to 160 MiB a thread.
   int threads = 0;
   Workers workers{};
   SimdLevel simd = SimdLevel::kBest;
-  std::string settings{};  ///< stored as text in the stream (the command line), may be empty
-  /// Where coded GOPs wait for the end of the video when there is a target for its bytes; removed afterwards. Empty: a
-  /// temporary file in the folder that the environment's TMPDIR names, else one of the system's.
+  std::string settings{};  ///< text stored in the stream (the command line); may be empty
+  /// Temporary file for coded GOPs while there is a target for the bytes; removed afterwards. Empty: a file in $TMPDIR,
+  /// or in the system's temporary folder.
   std::string spool_path{};
-  Metadata metadata{};            ///< about the video; Encoder throws BadArgument for what the format cannot hold
-  std::vector<ExtraBox> boxes{};  ///< of applications; none of those that `metadata` makes
-  /// Write checks of the parts of chunks, with which a region is read alone; not with a target for the bytes.
+  /// about the video; the constructor throws BadArgument for what the format cannot hold
+  Metadata metadata{};
+  std::vector<ExtraBox> boxes{};  ///< boxes of applications; none of the types that `metadata` uses
+  /// Write checksums of the parts of chunks, so that a region can be read alone. Not with a target for the bytes.
   bool part_checks = false;
-  /// Reconstruct some blocks of some GOPs at some layers, so that the errors in the index are those of samples; else
-  /// they are predicted from coefficients. At constant quality and lossless, dense profile; targets measure anyway.
+  /// Reconstruct a sample of blocks at some layers, so that the index holds errors in samples; otherwise they are
+  /// predicted from coefficients. Applies to the dense profile, constant quality or lossless. Targets always measure.
   bool measure_errors = true;
 
   bool has_byte_target() const { return target_bytes > 0 || bits_per_pixel > 0 || bit_rate > 0; }
@@ -131,75 +136,76 @@ struct EncoderParams {
 /// A stage of the work, summed over GOPs.
 struct StageTime {
   double seconds = 0;  ///< by the clock
-  double busy = 0;     ///< of all threads together: busy / seconds of them worked
+  double busy = 0;     ///< summed over all threads: on average busy / seconds threads worked
 };
 
-/// What an encoder does with the calling thread: nearly all of the time of its calls. On a GPU `transform` is part of
-/// `coder`, and both are the device's; what the caller waits for them is `wait`.
+/// Time of an encoder's calling thread; the members add up to nearly all time spent in its calls. On a GPU `coder`
+/// includes `transform`, both are device time, and `wait` is the time the caller waits for them.
 struct EncoderStages {
-  StageTime hash;  ///< and checks of samples
+  StageTime hash;  ///< content hash, and checks of samples
   StageTime transform;
   StageTime coder;    ///< quantiser and coder
-  StageTime layers;   ///< rate control: where segments are cut
-  StageTime measure;  ///< errors of some cuts
+  StageTime layers;   ///< rate control: choice of truncation points
+  StageTime measure;  ///< errors at some truncation points
   StageTime pack;     ///< chunks and their checksums; with a target for the bytes also the temporary file
   StageTime write;
   StageTime wait;
 };
 
-/// What a decoder does with the calling thread: nearly all of the time of its calls. A device's `transform` and `coder`
-/// are not told apart from the rest of what the caller waits for.
+/// Time of a decoder's calling thread; the members add up to nearly all time spent in its calls. A device's `transform`
+/// and `coder` are part of `wait`.
 struct DecoderStages {
-  StageTime read;       ///< packets: their chunks, checksums and motion
-  StageTime coder;      ///< and quantiser
-  StageTime transform;  ///< up to samples
-  StageTime hash;       ///< of decoded samples
-  StageTime wait;       ///< for a thread that reads packets ahead, and for a device
+  StageTime read;       ///< packets: chunks, checksums and motion
+  StageTime coder;      ///< entropy decoder and dequantiser
+  StageTime transform;  ///< inverse transform, up to samples
+  StageTime hash;       ///< content hash of decoded samples
+  StageTime wait;       ///< for the reading thread and for a device
 };
 
-/// Seconds of work by stage (summed over GOPs) and what came out.
+/// Totals, and the time by stage (summed over GOPs).
 struct CodecStats {
   std::uint64_t gops = 0;
-  std::uint64_t passed_gops = 0;  ///< decoder: that were decoded and gave no frame; others depend on them
+  std::uint64_t passed_gops = 0;  ///< decoder: decoded only because others depend on them; they delivered no frame
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
-  std::uint64_t stream_bytes = 0;   ///< written by the encoder, read by the decoder
-  EncoderStages stages;             ///< of an encoder
-  DecoderStages decoding;           ///< the same of a decoder
-  std::uint64_t damaged_gops = 0;   ///< decoder with keep_partial: GOPs with missing or damaged chunks
-  std::vector<std::string> damage;  ///< decoder with keep_partial: what and where, one line each (at most 100)
+  std::uint64_t stream_bytes = 0;  ///< written by the encoder, read by the decoder
+  EncoderStages stages;            ///< of an encoder
+  DecoderStages decoding;          ///< of a decoder
+  std::uint64_t damaged_gops = 0;  ///< decoder with keep_partial: GOPs with missing or damaged chunks
+  /// decoder with keep_partial: what is damaged and where, one line each (at most 100)
+  std::vector<std::string> damage;
 };
 
 class Encoder {
  public:
-  /// Writes the stream header at once. `info.frames` may be 0 (unknown). A null backend means the CPU.
-  /// Throws BadArgument for parameters outside their ranges or combinations that mean nothing.
+  /// Writes the stream header. `info.frames` may be 0 (unknown). A null backend means the CPU.
+  /// Throws BadArgument for parameters outside their ranges and for combinations that contradict each other.
   Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend = nullptr);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  /// Frames a GOP holds at most.
+  /// The most frames of a GOP.
   int gop_frames() const;
   /// A Gop of the right format and capacity for push(), in the memory that the backend reads fastest.
   Gop make_gop() const;
-  /// Codes one GOP of 1..gop_frames() frames; shorter ones are for scene cuts and the end. The samples are only read
-  /// during the call.
+  /// Codes one GOP of 1..gop_frames() frames; shorter ones are for scene cuts and the end. Samples are read during the
+  /// call only.
   void push(const Gop& gop);
-  /// The same with frames in memory of the caller, which are not copied on the CPU. A GPU reads them where they are if
-  /// they lie in page-locked memory (trivelet/cuda.h), else they are copied into such memory first.
+  /// The same for frames in the caller's memory. The CPU does not copy them. A GPU reads them in place if the memory is
+  /// page-locked (trivelet/cuda.h); otherwise they are copied first.
   void push(std::span<const FrameView> frames);
-  /// Codes coefficients instead of samples (as Decoder::pull_coefficients or transform() delivers them); they are
-  /// used up.
+  /// Codes coefficients instead of samples, as Decoder::pull_coefficients or transform() delivers them; they are
+  /// consumed.
   void push_coefficients(CoefficientGop& coefficients);
   /// The forward transform alone.
   CoefficientGop transform(const Gop& gop);
-  /// Writes index and end (with a target for the bytes: everything). No push may follow. Without it the stream is a
-  /// valid but unfinished one.
+  /// Writes the index and the end; with a target for the bytes, the whole stream. No push may follow. A stream that was
+  /// never finished is valid but incomplete.
   void finish();
 
   const CodecStats& stats() const;
-  /// The parameters with every default replaced by the value in use.
+  /// The parameters in use, every default replaced by its value.
   const EncoderParams& params() const;
 
  private:
@@ -208,51 +214,53 @@ class Encoder {
 
 // --------------------------------------------------------------------------------------------------------- decode
 
-/// Samples x .. x + width - 1 of rows y .. y + height - 1.
+/// Samples x .. x + width - 1 of rows y .. y + height - 1 of the picture.
 struct PictureRegion {
   int x = 0;
   int y = 0;
-  int width = 0;  ///< 0 = everything
+  int width = 0;  ///< 0 = the whole picture
   int height = 0;
 };
 
 struct DecoderParams {
-  int reduce = 0;                 ///< drop so many spatial levels: sizes become ceil(size / 2^reduce)
-  int temporal_reduce = 0;        ///< drop so many temporal levels: one frame of 2^n remains
-  int max_planes = 0;             ///< decode only so many bit planes, counted from the top of each GOP; 0 = all
-  int max_layers = 0;             ///< decode only so many quality layers; 0 = all
-  std::uint64_t max_bytes = 0;    ///< read chunks only as far as this size allows, GOP by GOP in proportion; 0 = all
-  double max_bits_per_pixel = 0;  ///< likewise, bits per pixel of the pictures that are decoded
+  int reduce = 0;                 ///< number of spatial levels to drop: sizes become ceil(size / 2^reduce)
+  int temporal_reduce = 0;        ///< number of temporal levels to drop: every 2^n-th frame remains
+  int max_planes = 0;             ///< the most bit planes to decode, counted from the top of each GOP; 0 = all
+  int max_layers = 0;             ///< the most quality layers to decode; 0 = all
+  std::uint64_t max_bytes = 0;    ///< the most bytes of chunks to read, shared among the GOPs in proportion; 0 = all
+  double max_bits_per_pixel = 0;  ///< as max_bytes, as bits per pixel of the decoded pictures
   std::uint64_t first_frame = 0;  ///< frames [first_frame, end_frame) of the stream, before temporal reduction
   std::uint64_t end_frame = std::numeric_limits<std::uint64_t>::max();
-  /// Of several decoders that share a stream with an index this one delivers every `turns`-th run, from number `turn`
-  /// on: a run is a GOP that depends on none before it, and those behind that do; the first one is that of first_frame.
+  /// Distributes a stream with an index over several decoders: this one delivers every `turns`-th run, beginning with
+  /// run number `turn`. A run is a closed GOP and the open GOPs that depend on it; run 0 is that of first_frame.
   std::uint64_t turn = 0;
   std::uint64_t turns = 1;
-  /// Of the pictures that pull() delivers: only these samples count. Pictures keep their size; what lies outside is not
-  /// defined. From a seekable source with checks of parts (EncoderParams::part_checks) only what the region needs is
-  /// read, else all of every picture, but only the region's blocks are decoded.
+  /// The samples of the delivered pictures that the caller needs; pictures keep their size, and samples outside are
+  /// undefined. Only blocks of the region are decoded. If the source is seekable and the stream has
+  /// EncoderParams::part_checks, only their bytes are read.
   PictureRegion region{};
-  bool keep_partial = false;  ///< decode what is intact, fill the rest, and report it in stats(); else throw BadStream
-  bool verify_hash = true;    ///< check the content hash of lossless GOPs that are decoded whole
-  /// Deliver the samples of a volume coded by prediction, which are differences of numbers; else pull() refuses them.
+  /// decode what is intact, fill the rest and report it in stats(); false: throw BadStream
+  bool keep_partial = false;
+  bool verify_hash = true;  ///< check the content hash of lossless GOPs that are decoded completely
+  /// Deliver the raw residuals of a volume coded by prediction; false: pull() refuses such streams.
   bool differences = false;
-  /// Packets may be read ahead of the one that pull() delivers. False for a source to which they are added one by one.
+  /// Read packets ahead of pull() in another thread. False for a source that grows packet by packet.
   bool reads_ahead = true;
   int threads = 0;
   Workers workers{};
-  Limits limits{};  ///< refuse what would cost more; throws Unsupported
+  Limits limits{};  ///< throws Unsupported for streams that would exceed them
   SimdLevel simd = SimdLevel::kBest;
 };
 
-/// What a stream says about itself, without decoding anything; of a seekable source also by its index.
-/// Throws BadStream, or Unsupported, also for more frames, larger GOPs or a larger index than `limits` allow.
+/// Reads a stream's header, and the index of a seekable source, without decoding.
+/// Throws BadStream for damage, and Unsupported if frames, GOP size or index exceed `limits`.
 StreamInfo probe(ByteSource& source, const Limits& limits = {});
 
 class Decoder {
  public:
-  /// Reads the header; for a seekable source also the index (rebuilt by a scan when it is lost). A null backend means
-  /// the CPU. Throws BadArgument for a request that the stream cannot answer: reductions, regions outside the pictures.
+  /// Reads the header and, of a seekable source, the index (a scan rebuilds a lost one). A null backend means the CPU.
+  /// Throws BadArgument for requests that the stream cannot answer, such as too many reductions or a region outside the
+  /// picture.
   Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend = nullptr);
   ~Decoder();
   Decoder(const Decoder&) = delete;
@@ -261,22 +269,22 @@ class Decoder {
   const StreamInfo& info() const;
   /// The pictures pull() delivers: sizes, frame rate and frame count after reduction and selection.
   const VideoInfo& output() const;
-  /// Frames that a GOP gives at most.
+  /// The most frames that a GOP delivers.
   int gop_frames() const;
-  /// The number, in the stream, of the first frame of the GOP that was delivered last.
+  /// The number, in the stream, of the first frame of the GOP delivered last.
   std::uint64_t first_frame_of_gop() const;
   /// A Gop of the right format and capacity for pull(), in memory that the backend writes fastest.
   Gop make_gop() const;
-  /// Decodes the next GOP of the selected range into `gop`. False at the end. Samples of a volume are the numbers that
-  /// stand for its voxels; Unsupported when they are only differences of those: VolumeDecoder (volume.h) knows both.
+  /// Decodes the next GOP of the selected range into `gop`. False at the end. For a volume it delivers the mapped
+  /// numbers; if those are only residuals it throws Unsupported. VolumeDecoder (volume.h) delivers the voxels of both.
   bool pull(Gop& gop);
-  /// The same without a copy where a GPU decodes: `gop`, from make_gop(), comes back with other memory than it had, and
-  /// what pointed into it is void.
+  /// As pull(), without a copy when a GPU decodes: the memory of `gop`, which comes from make_gop(), is exchanged, so
+  /// that pointers into it become invalid.
   bool exchange(Gop& gop);
-  /// The same into memory of the caller: the planes and times of the first frames of `frames`, of which there are at
-  /// least as many as make_gop() has room for. Returns how many; 0 at the end.
+  /// As pull(), into the caller's memory. `frames` needs at least the capacity of make_gop(); the first ones get planes
+  /// and times. Returns how many; 0 at the end.
   int pull(std::span<MutableFrameView> frames);
-  /// The same without the inverse transform. Not with a frame selection that starts or ends inside a GOP.
+  /// As pull(), without the inverse transform. A selection of frames must begin and end with GOPs.
   bool pull_coefficients(CoefficientGop& coefficients);
   /// The inverse transform alone.
   void inverse(CoefficientGop& coefficients, Gop& gop);
@@ -289,7 +297,8 @@ class Decoder {
   std::unique_ptr<State> state_;
 };
 
-/// True when the `size` bytes at `data` begin like a .tvl stream (8 are enough, fewer never). By any thread.
+/// True when the `size` bytes at `data` begin like a .tvl stream; 8 bytes are enough, fewer give false. Any thread may
+/// call it.
 bool is_tvl(const void* data, std::size_t size);
 
 }  // namespace trivelet

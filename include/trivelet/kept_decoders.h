@@ -1,5 +1,5 @@
-// Many short streams of one kind: what a Decoder takes its time to make (on a GPU tables, memory, queues of work) is
-// made once for all of them.
+// Reuse of decoder state for many short streams of one kind: what is expensive to set up (on a GPU tables, memory and
+// work queues) is made once.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,12 @@ namespace trivelet {
 
 struct Backend;  // for Decoder (codec.h), which it must outlive
 
-/// So many are kept, those that were used last: every other size of pictures is another kind.
+/// The most decoder states kept; the least recently used is dropped. Every other picture size needs its own.
 inline constexpr std::size_t kMostKeptDecoders = 32;
 
-/// A backend whose decoders are those of `backend`. What one of them is made of is kept when it is destroyed with
-/// nothing left in it, for the next stream of the same header and request, as long as this backend is there, and so are
-/// tables of a few kinds of streams, which those beside each other share. Streams may be decoded beside
-/// each other. Of streams with motion, and for a caller with a runner of its own (Workers::run), nothing is kept.
+/// Wraps `backend` and keeps the state of its finished decoders for the next stream of the same header and request,
+/// until the wrapper is destroyed. Tables of a few kinds of streams are kept as well and shared. Streams may be decoded
+/// in parallel. Nothing is kept for streams with motion, nor for callers with Workers::run.
 std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> backend);
 
 }  // namespace trivelet

@@ -1,5 +1,5 @@
-// Memory for the samples and coefficients of whole GOPs, in huge pages where the system has them: a block's rows are
-// far apart, so that in small pages each would cost a page walk, and every first touch of 4 KiB a fault.
+// Allocators of huge pages (where the system has them) for the samples and coefficients of whole GOPs. With 4 KiB pages
+// the distant rows of a block cost a page walk each, and every first touch of a page a fault.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace trivelet {
 
-/// Aligned to cache lines, not initialised. Throws std::bad_alloc. `bytes` of both are the same.
+/// Aligned to cache lines, uninitialised. Throws std::bad_alloc. Pass the same `bytes` to free_large().
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory, std::size_t bytes) noexcept;
 
-/// Zeros, of which the system makes the huge pages when they are touched: room that is not used takes no memory, and
-/// who fills it first, with as many threads as that has, takes the faults. Throws std::bad_alloc.
+/// Zeroed memory. Pages come into being when they are touched: unused memory costs nothing, and the threads that first
+/// write it share the page faults. Throws std::bad_alloc.
 std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes);
 
-/// For LargeVector: elements are left as they are unless a value is given.
+/// Allocator of LargeVector: elements are default-initialised, that is left as they are.
 template <class T>
 struct LargeAllocator {
   static_assert(std::is_trivial_v<T>);
@@ -43,7 +43,7 @@ struct LargeAllocator {
   friend bool operator==(const LargeAllocator&, const LargeAllocator&) { return true; }
 };
 
-/// resize() writes nothing.
+/// A vector whose resize() writes nothing.
 template <class T>
 using LargeVector = std::vector<T, LargeAllocator<T>>;
 

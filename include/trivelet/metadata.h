@@ -1,4 +1,5 @@
-// What a stream says about its video beside the pictures: FORMAT.md "Metadata". Nothing is decoded by it.
+// Descriptive data of a video: mastering display, light levels, chapters, key-value pairs (FORMAT.md "Metadata").
+// Decoding does not depend on it.
 #pragma once
 
 #include <array>
@@ -20,14 +21,14 @@ struct MasteringDisplay {
   bool operator==(const MasteringDisplay&) const = default;
 };
 
-/// CTA-861.3; in cd/m^2, 0 = unknown.
+/// Light levels (CTA-861.3) in cd/m^2; 0 = unknown.
 struct ContentLight {
-  std::uint16_t max_content = 0;        ///< of a pixel
-  std::uint16_t max_frame_average = 0;  ///< of a frame's average
+  std::uint16_t max_content = 0;        ///< brightest pixel
+  std::uint16_t max_frame_average = 0;  ///< highest average of a frame
   bool operator==(const ContentLight&) const = default;
 };
 
-/// From `begin` up to `end`, in units of Metadata::chapter_time_base, on the same clock as the times of frames.
+/// [begin, end) in units of Metadata::chapter_time_base, on the clock of the frames' times.
 struct Chapter {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -39,16 +40,16 @@ struct Metadata {
   std::optional<MasteringDisplay> mastering_display;
   std::optional<ContentLight> content_light;
   Rational chapter_time_base{1, 1000};
-  std::vector<Chapter> chapters;  ///< in order of their begin
-  /// Keys, in lower case and not empty, of at most 4096 bytes, and values of at most 65536, in UTF-8. FORMAT.md "meta"
-  /// says what some keys mean. A key may occur more than once.
+  std::vector<Chapter> chapters;  ///< by `begin`, ascending
+  /// UTF-8 keys (lower case, 1 to 4096 bytes) and values (at most 65536 bytes). A key may occur repeatedly. FORMAT.md
+  /// "meta" defines some keys.
   std::vector<std::pair<std::string, std::string>> entries;
 
   bool empty() const { return !mastering_display && !content_light && chapters.empty() && entries.empty(); }
   bool operator==(const Metadata&) const = default;
 };
 
-/// Bytes that metadata takes in a stream. Throws BadArgument for what the format cannot hold.
+/// Bytes of the metadata in a stream. Throws BadArgument for what the format cannot hold.
 std::uint64_t metadata_bytes(const Metadata& metadata);
 
 }  // namespace trivelet

@@ -1,4 +1,4 @@
-// The choices that describe how a stream is coded, and the versions of library and format.
+// The coding choices of a stream, and the versions of library and format.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@ namespace trivelet {
 /// Version of the library and of the stream format it writes.
 inline constexpr const char* kLibraryVersion = "0.1.0";
 inline constexpr int kFormatMajor = 0;
-inline constexpr int kFormatMinor =
-    9;  ///< the candidate for 1.0; streams of 0.9 and later are read, those before are not
+inline constexpr int kFormatMinor = 9;  ///< the candidate for 1.0; this version reads streams of 0.9 and later
 
 /// Filters along one axis.
 enum class Wavelet : std::uint8_t {
@@ -19,21 +18,22 @@ enum class Wavelet : std::uint8_t {
   kCdf53 = 1,   ///< Cohen-Daubechies-Feauveau 5/3
   kCdf97 = 2,   ///< CDF 9/7, float only
   kRev137 = 3,  ///< 13/7-T, reversible integer only
-  kMotion = 4,  ///< 5/3 along the motion: what GOPs with motion have along time. Nothing to ask for, see Motion
+  /// 5/3 along motion trajectories, the temporal transform of GOPs with motion. Cannot be requested; see Motion
+  kMotion = 4,
 };
 
-/// Whether GOPs are transformed along the motion in them.
+/// Whether the temporal transform of GOPs is motion-compensated.
 enum class Motion : std::uint8_t {
   kOff = 0,
-  kOn = 1,    ///< all of them
-  kAuto = 2,  ///< those where it pays
+  kOn = 1,    ///< in all GOPs
+  kAuto = 2,  ///< in GOPs where it pays
 };
 
-/// Where the key frame of a GOP with motion stands, the only one that is not predicted from others along time.
+/// Position of the key frame in a GOP with motion: the one frame that is not predicted from others in time.
 enum class GopKey : std::uint8_t {
-  kFirst = 0,  ///< it is the first frame
-  kLast = 1,   ///< it is the last one
-  kOpen = 2,   ///< the last one, and frames may be predicted from the key frame of the GOP before
+  kFirst = 0,  ///< the first frame
+  kLast = 1,   ///< the last frame
+  kOpen = 2,   ///< the last frame; frames may be predicted from the previous GOP's key frame
 };
 
 /// In which order the axes are split.
@@ -42,40 +42,39 @@ enum class Layout : std::uint8_t {
   kDyadic = 1,  ///< level l splits rows and columns and, for l <= temporal_levels, time too
 };
 
-/// How a volume is decomposed. Levels that find a length of 1 leave it as it is.
+/// How a volume is decomposed. Axes of length 1 are not split.
 struct Decomposition {
   Layout layout = Layout::kT2d;
   int temporal_levels = 0;  ///< 0..8; in kDyadic at most spatial_levels
   int spatial_levels = 0;   ///< 0..8
   Wavelet temporal = Wavelet::kCdf97;
   Wavelet spatial = Wavelet::kCdf97;
-  bool key_last = false;  ///< the first frame is not one of the GOP: the lowest temporal band is without it. t+2D
+  bool key_last = false;  ///< t+2D: the first frame belongs to the GOP before, so the lowest temporal band lacks it
 };
 
-/// How coefficients are coded; or, without any transform, samples.
+/// How coefficients (or, in the predictive profile, samples) are coded.
 enum class Profile : std::uint8_t {
-  kFast = 0,   ///< bit-sliced, addressable by population counts
-  kDense = 1,  ///< adaptive range coder with contexts: about a sixth fewer bytes, at a tenth of the speed
-  /// Lossless only, without layers or smaller pictures in it: samples predicted from their neighbours in the frame and
-  /// in the two before it. Usually the fewest bytes, at several times the speed of kDense.
+  kFast = 0,   ///< bit-sliced, with random access by population counts
+  kDense = 1,  ///< adaptive range coder with contexts: about a sixth fewer bytes than kFast, at a tenth of the speed
+  /// Samples predicted from their neighbours in the frame and in the two previous frames. Lossless only, without layers
+  /// or reduced sizes. Usually the fewest bytes, at several times the speed of kDense.
   kPredictive = 2,
 };
 
-/// How long an encoder looks for what makes few bytes. The predictive profile: for weights of its neighbours;
-/// with motion: for that.
+/// How hard the encoder searches: the predictive profile for prediction weights, GOPs with motion for motion.
 enum class Effort : std::uint8_t { kFast = 0, kMedium = 1, kSlow = 2 };
 
-/// How the fast profile sends new significance: kRaw bit by bit; kStaged first a flag per group of siblings.
+/// How the fast profile codes new significance: kRaw bit by bit; kStaged with a flag for each group of siblings first.
 enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
-/// How an encoder or decoder has its work done, where the caller wants a say in it. The bytes are the same.
+/// Optional hooks for callers that control the threads of an encoder or decoder. They do not change the bytes.
 struct Workers {
-  /// Calls task(0) .. task(count - 1), each once, in any threads and order, beside each other or not; returns when all
-  /// have returned, which never throw. Null: threads of the library. With one it starts no threads of its own, and
+  /// Calls task(0) .. task(count - 1) once each, in any thread, in any order, in parallel or not, and returns when all
+  /// have returned. Tasks never throw. Null: the library starts its own threads; otherwise it starts none, and
   /// `threads` is the most tasks of a call.
   std::function<void(int count, const std::function<void(int)>& task)> run{};
-  /// Called often, many times a GOP, by every thread that works. What it throws ends the call that is running; the
-  /// encoder or decoder is then good for nothing but to be destroyed.
+  /// Every working thread calls it many times a GOP. An exception from it ends the running call; after that the encoder
+  /// or decoder can only be destroyed.
   std::function<void()> check{};
 };
 
@@ -84,13 +83,13 @@ enum class SimdLevel {
   kScalar = 0,
   kAvx2 = 1,    ///< AVX2 and BMI2
   kAvx512 = 2,  ///< AVX-512 F, BW, DQ, VL and BMI2
-  kBest = 99,   ///< whatever this machine has
+  kBest = 99,   ///< the best that this machine has
 };
 
-/// The best level this machine and this build have.
+/// The best level of this machine that this build supports.
 SimdLevel detected_simd();
 
-/// "scalar", "avx2", "avx512", "auto"; parse throws BadArgument for other names.
+/// "scalar", "avx2", "avx512" or "auto". parse_simd throws BadArgument for other names.
 std::string to_string(SimdLevel level);
 SimdLevel parse_simd(const std::string& name);
 

@@ -1,15 +1,16 @@
-// Which bytes of a stream a decoder is going to read, for those who fetch them in their own way: over a network, from
-// an archive, from a store of objects.
+// Tells which bytes of a stream a decoder will read, for callers that fetch them by their own means: over a network,
+// from an archive, or from an object store.
 //
 //   ReadPlan plan(bytes_of_stream, DecoderParams{.reduce = 2});
 //   for (std::vector<ByteRange> wanted = plan.next(); !wanted.empty(); wanted = plan.next())
 //     for (const ByteRange& range : wanted) plan.give(range.offset, fetch(range).data(), range.size);
 //   Decoder decoder(plan.source(), DecoderParams{.reduce = 2});        // reads nothing else
 //
-// Nothing is read here: what is asked for depends on what was given alone. A stream with an index needs three rounds,
-// two more for a region: beginning and end; heads of the GOPs; chunks, or their heads and then the parts that the
-// region needs. With a front table (volumes of 2^20 bytes and more) there are two, of a region, too, for it has the
-// heads of GOPs and, unless they are many, of chunks. Where the index is lost, all of the stream is asked for.
+// A ReadPlan reads nothing itself; each request follows from the bytes given so far. A stream with an index needs three
+// rounds: beginning and end; headers of GOPs; chunks. A region needs two more rounds, because the headers of chunks
+// come before their parts. With a front table (volumes of at least 2^20 bytes), which copies the headers of GOPs and,
+// unless there are many, of chunks, two rounds are enough, also for a region. Without an index the whole stream is
+// requested.
 #pragma once
 
 #include <cstddef>
@@ -28,26 +29,26 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-/// Used by one thread at a time.
+/// One thread at a time uses it.
 class ReadPlan {
  public:
-  /// For Decoder, or VolumeDecoder, with the same parameters.
+  /// For a Decoder or a VolumeDecoder with these parameters.
   ReadPlan(std::uint64_t stream_bytes, const DecoderParams& request);
   ReadPlan(std::uint64_t stream_bytes, const VolumeDecoderParams& request);
-  /// For header and index alone: what probe(), or the constructor of Decoder, reads.
+  /// For the header and index alone: what probe() or a Decoder's constructor reads.
   explicit ReadPlan(std::uint64_t stream_bytes);
   ~ReadPlan();
   ReadPlan(const ReadPlan&) = delete;
   ReadPlan& operator=(const ReadPlan&) = delete;
 
-  /// What has to be given next: ascending, apart from each other. Nothing when all is there. Throws what the decoder
-  /// would: BadArgument for a request that the stream cannot answer, BadStream, unless keep_partial, for damage.
+  /// The bytes to give next, ascending and disjoint; empty when the decoder can run. Throws what the decoder would:
+  /// BadArgument for requests that the stream cannot answer, and BadStream for damage unless keep_partial.
   std::vector<ByteRange> next();
-  /// All ranges that next() asked for.
+  /// All ranges that next() has requested.
   std::vector<ByteRange> ranges() const;
-  /// Bytes of the stream, which are copied; any, in any order. BadArgument for bytes beyond its end.
+  /// Copies bytes of the stream; any bytes in any order. Throws BadArgument for bytes beyond its end.
   void give(std::uint64_t offset, const void* data, std::size_t size);
-  /// What was given, as a stream that can seek; reading anything else throws Io. Lives as long as the plan.
+  /// The given bytes as a seekable source that lives as long as the plan; reading other bytes throws Io.
   ByteSource& source();
 
  private:

@@ -1,4 +1,4 @@
-// What a .tvl stream says about itself: its header, its index, and boxes of others in it.
+// What a .tvl stream says about itself: header, index, and additional boxes.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,33 @@
 
 namespace trivelet {
 
-/// A box of the stream beside the pictures, between its header and the first GOP: FORMAT.md "Volumes", or of an
-/// application's own (then its type begins with a small letter; its fourth character is a capital letter if it no
-/// longer holds when something of the coded pictures is left out).
+/// A box between the stream header and the first GOP: either one of FORMAT.md "Volumes" or an application's. The type
+/// of an application's box begins with a lower-case letter. Its fourth character is upper-case if the box becomes
+/// invalid when coded data is dropped.
 struct ExtraBox {
   std::string type;                   ///< 4 characters of ASCII
-  std::vector<std::uint8_t> payload;  ///< without the checksum behind it
+  std::vector<std::uint8_t> payload;  ///< without the checksum
 };
 
-/// What a quality layer of a GOP costs and brings.
+/// Size and error of a quality layer of a GOP.
 struct LayerInfo {
-  std::uint64_t bytes = 0;      ///< of its chunks
-  std::uint16_t error = 65535;  ///< mean squared error after this layer, as FORMAT.md "Indx" codes it; 65535 = unknown
+  std::uint64_t bytes = 0;  ///< of this layer's chunks
+  /// mean squared error up to this layer, coded as in FORMAT.md "Indx"; 65535 = unknown
+  std::uint16_t error = 65535;
 };
 
 struct GopInfo {
-  std::uint64_t offset = 0;  ///< of the GOP packet in the file
+  std::uint64_t offset = 0;  ///< of the GOP packet from the stream's first byte
   std::uint64_t bytes = 0;
   std::uint64_t first_frame = 0;
   int frames = 0;
-  GopKey key = GopKey::kFirst;    ///< kFirst in GOPs without motion, too
-  std::int64_t begin_pts = 0;     ///< of its first frame
-  std::int64_t end_pts = 0;       ///< where its last frame ends
-  std::vector<LayerInfo> layers;  ///< where the index was rebuilt, their errors are not known
+  GopKey key = GopKey::kFirst;    ///< kFirst also without motion
+  std::int64_t begin_pts = 0;     ///< presentation time of its first frame
+  std::int64_t end_pts = 0;       ///< end of its last frame
+  std::vector<LayerInfo> layers;  ///< errors are unknown if the index was rebuilt
 };
 
-/// What the stream header (and, for a seekable source, the index) says.
+/// The contents of the stream header and, for a seekable source, of the index.
 struct StreamInfo {
   VideoInfo video;
   int format_major = 0;
@@ -45,21 +46,22 @@ struct StreamInfo {
   FastMode fast_mode = FastMode::kStaged;
   bool lossless = false;
   Decomposition decomposition;  ///< of the full-size components
-  bool motion = false;          ///< GOPs may be transformed along their motion
+  bool motion = false;          ///< GOPs may be motion-compensated
   int gop_frames = 0;
   int block_size = 0;
   int layers = 0;
-  std::string settings;                   ///< of the encoder, may be empty
-  std::string writer;                     ///< name and version of the writing library
-  Metadata metadata;                      ///< what `boxes` say of it
-  std::vector<ExtraBox> boxes{};          ///< those that are intact
-  std::vector<ExtraBox> damaged_boxes{};  ///< that may be skipped, with the wrong checksum behind them
-  bool has_index = false;                 ///< `gops` came from the index (or a scan), else it is empty
-  bool complete = false;                  ///< the end of the stream was found
-  std::string header_damage;              ///< seekable sources: what is lost between the header and the first GOP
-  std::string index_damage;  ///< seekable sources: why `gops` was rebuilt from the packets; empty: it is the index
+  std::string settings;           ///< text from the encoder; may be empty
+  std::string writer;             ///< name and version of the writing library
+  Metadata metadata;              ///< parsed from `boxes`
+  std::vector<ExtraBox> boxes{};  ///< the intact ones
+  /// those with a wrong checksum, kept behind the payload, that a reader may skip
+  std::vector<ExtraBox> damaged_boxes{};
+  bool has_index = false;     ///< `gops` comes from the index or a scan; else it is empty
+  bool complete = false;      ///< the end of the stream was found
+  std::string header_damage;  ///< seekable sources: what is lost between header and first GOP
+  std::string index_damage;   ///< seekable sources: why a scan rebuilt `gops`; empty: the index is intact
   std::vector<GopInfo> gops;
-  std::uint64_t file_bytes = 0;  ///< 0 when not seekable
+  std::uint64_t file_bytes = 0;  ///< 0 if the source is not seekable
 };
 
 }  // namespace trivelet

@@ -1,4 +1,4 @@
-// Which temporal and spatial transforms and which GOP length suit a video, found by coding its beginning.
+// Finds the temporal and spatial wavelets, levels and GOP length for a video by coding its beginning.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace trivelet {
 
-/// What the search may not choose, but has to take from the parameters.
+/// The choices that the search must take from the parameters.
 struct FixedStructure {
   bool temporal_wavelet = false;
   bool spatial_wavelet = false;
-  bool levels = false;  ///< temporal and spatial ones
+  bool levels = false;  ///< temporal and spatial levels
   bool gop_frames = false;
 };
 
@@ -23,13 +23,13 @@ struct StructureTrial {
   int temporal_levels = 0;
   int spatial_levels = 0;
   int gop_frames = 0;
-  double cost = 0;  ///< log2 of the bytes for a picture of the same quality; lower is better
+  double cost = 0;  ///< log2 of the bytes at equal quality; lower is better
 };
 
-/// Codes the first frames of `input` (65 at most) with one structure after another, on the CPU, and returns `params`
-/// with the one that needs the fewest bytes for what it brings. `on_trial` sees them as they are tried. Takes as long
-/// as coding about fifteen times those frames, of large pictures their middle; with motion, where levels alone are
-/// tried, five times. Without a frame `params` come back as they are.
+/// Codes the first frames of `input` (at most 65) with one structure after another, on the CPU, and returns `params`
+/// with the cheapest one. Large pictures are cropped to their middle. `on_trial` receives each result. It takes as long
+/// as coding these frames about fifteen times; with motion, where only levels are tried, five times. If there is no
+/// frame, `params` is returned unchanged.
 EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
                                const FixedStructure& fixed = {},
                                const std::function<void(const StructureTrial&)>& on_trial = nullptr);

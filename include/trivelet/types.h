@@ -1,7 +1,7 @@
-// Plain descriptions of pictures and volumes, shared by io, codec, gpu and apps. No type of another library appears.
+// Basic descriptions of pictures and videos, shared by io, codec, gpu and apps. No third-party type appears.
 //
-// Samples are integers of 1..16 bits. Up to 8 bits they are stored in one byte, above in two (native byte order).
-// Components are planar. RGB pictures are stored in the order G, B, R (FFmpeg's "gbrp"); alpha is a further plane.
+// Samples are integers of 1..16 bits, stored in one byte up to 8 bits, else in two (native byte order). Components are
+// planar. RGB is stored as G, B, R (FFmpeg's "gbrp"). Alpha is an additional plane.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace trivelet {
 
-/// Multiplies sizes; throws BadArgument instead of wrapping around.
+/// The product of two sizes; throws BadArgument on overflow.
 inline std::size_t checked_mul(std::size_t a, std::size_t b) {
   if (b != 0 && a > std::numeric_limits<std::size_t>::max() / b)
     fail(ErrorKind::kBadArgument, "size overflow: " + std::to_string(a) + " x " + std::to_string(b));
@@ -32,10 +32,10 @@ struct Rational {
   bool operator==(const Rational&) const = default;
 };
 
-/// "30000/1001".
+/// For instance "30000/1001".
 inline std::string to_string(const Rational& r) { return std::to_string(r.num) + "/" + std::to_string(r.den); }
 
-/// Samples along time (or z), rows and columns.
+/// Number of samples along time (or z), rows and columns.
 struct Shape {
   int frames = 0;
   int height = 0;
@@ -49,7 +49,7 @@ struct Shape {
 
 enum class ColourModel : std::uint8_t { kGrey = 0, kYuv = 1, kRgb = 2 };
 
-/// What the samples of a picture mean and how many planes they fill.
+/// The colour model, sample format and planes of a picture.
 struct PixelFormat {
   ColourModel model = ColourModel::kYuv;
   int bits = 8;            ///< significant bits per sample, 1..16
@@ -89,7 +89,7 @@ struct ColourTags {
   bool operator==(const ColourTags&) const = default;
 };
 
-/// Everything about a video (or stack of slices) but its samples.
+/// Everything about a video (or stack of slices) except its samples.
 struct VideoInfo {
   int width = 0;
   int height = 0;
@@ -99,10 +99,10 @@ struct VideoInfo {
   Rational time_base{1, 25};     ///< unit of FrameTime
   ColourTags colour;
   int rotation = 0;              ///< clockwise degrees to turn the picture for display: 0, 90, 180, 270
-  bool mirrored = false;         ///< for display left and right change places, before the picture is turned
-  bool premultiplied = false;    ///< colours were multiplied by alpha; else they are straight
+  bool mirrored = false;         ///< mirror left and right for display, before the rotation
+  bool premultiplied = false;    ///< colours are premultiplied by alpha; else straight
   std::uint8_t field_order = 0;  ///< 0 unknown or progressive, 1 top field first, 2 bottom field first
-  std::uint64_t frames = 0;      ///< 0 when not known beforehand
+  std::uint64_t frames = 0;      ///< 0 if unknown
   int component_width(int c) const { return format.component_width(width, c); }
   int component_height(int c) const { return format.component_height(height, c); }
 };
@@ -113,35 +113,34 @@ struct FrameTime {
   std::int64_t duration = 0;
 };
 
-/// One frame in memory of the caller: where the rows of every component begin. `T` is std::byte or const std::byte.
-/// Rows are contiguous samples, aligned as their type asks; strides may be any value that keeps samples inside the
-/// memory, negative ones for pictures stored from the bottom up.
+/// One frame in the caller's memory: where the rows of every component begin. `T` is std::byte or const std::byte. Rows
+/// are contiguous samples, aligned for their type. Strides may be negative, for pictures stored bottom-up.
 template <class T>
 struct BasicFrameView {
   struct Plane {
     T* data = nullptr;
-    std::ptrdiff_t row_stride = 0;  ///< bytes from a row to the next
+    std::ptrdiff_t row_stride = 0;  ///< distance of rows in bytes
   };
-  std::array<Plane, 4> planes{};  ///< in the order of the components; those the format has not are ignored
+  std::array<Plane, 4> planes{};  ///< in the order of the components; surplus ones are ignored
   FrameTime time{};
 };
 using FrameView = BasicFrameView<const std::byte>;
 using MutableFrameView = BasicFrameView<std::byte>;
 
-/// One component of a run of frames: a strided, non-owning view. `T` is std::byte or const std::byte.
-/// Rows are contiguous samples; strides are in bytes and may be any value that keeps samples inside the memory.
+/// One component of a run of frames: a strided, non-owning view. `T` is std::byte or const std::byte. Rows are
+/// contiguous samples; strides are in bytes and may be negative.
 template <class T>
 struct BasicVolumeView {
   T* data = nullptr;
   Shape shape;
   int bytes_per_sample = 1;
   bool is_signed = false;
-  std::ptrdiff_t row_stride = 0;    ///< bytes from a row to the next
-  std::ptrdiff_t frame_stride = 0;  ///< bytes from a frame to the next, unless `frames` tells where they are
-  T* const* frames = nullptr;       ///< the first rows of frames that lie anywhere; null for equal distances
+  std::ptrdiff_t row_stride = 0;    ///< distance of rows in bytes
+  std::ptrdiff_t frame_stride = 0;  ///< distance of frames in bytes, if `frames` is null
+  T* const* frames = nullptr;       ///< first row of each frame, for frames at unequal distances; else null
 
   T* row(int frame, int y) const { return (frames ? frames[frame] : data + frame * frame_stride) + y * row_stride; }
-  /// Bytes of a row's samples.
+  /// Bytes of the samples of a row.
   std::size_t row_bytes() const {
     return static_cast<std::size_t>(shape.width) * static_cast<std::size_t>(bytes_per_sample);
   }
@@ -149,19 +148,19 @@ struct BasicVolumeView {
 using VolumeView = BasicVolumeView<const std::byte>;
 using MutableVolumeView = BasicVolumeView<std::byte>;
 
-/// Makes memory for samples, e.g. such as a device reads directly. Throws Unsupported when there is none left.
+/// Allocates memory for samples, for instance page-locked memory. Throws Unsupported when none is left.
 using SampleAllocator = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
-/// A run of frames with all their components. It owns their memory, every plane being frames x height x width samples
-/// without gaps, or borrows frames of the caller. A copy always owns its memory.
+/// A run of frames with all components. It either owns its memory (each plane has frames x height x width samples
+/// without gaps) or borrows frames of the caller. A copy always owns its memory.
 class Gop {
  public:
   Gop() = default;
-  /// Allocates room for `capacity` frames of the format; `frames()` starts at 0. Without an allocator memory comes from
-  /// the heap and is zero.
+  /// Allocates `capacity` frames of the format; `frames()` is 0 at first. Without an allocator the memory is on the
+  /// heap and zeroed.
   Gop(const VideoInfo& info, int capacity, const SampleAllocator& allocate = nullptr);
-  /// Frames of the caller, to be read or (the other one) written: no sample is copied, they stay where they are as long
-  /// as the Gop is used. All have the same row strides. The read-only one refuses to be written with BadArgument.
+  /// Borrows frames of the caller for reading or (second form) writing. No sample is copied; the frames must outlive
+  /// the Gop. All frames have the same row strides. Writing to a read-only Gop throws BadArgument.
   Gop(const VideoInfo& info, std::span<const FrameView> frames);
   Gop(const VideoInfo& info, std::span<const MutableFrameView> frames);
   Gop(const Gop& other);
@@ -176,7 +175,7 @@ class Gop {
   int components() const { return static_cast<int>(planes_.size()); }
   VolumeView plane(int component) const;
   MutableVolumeView plane(int component);
-  /// Whether its first frame begins a scene: nothing of it is then predicted from the GOP before.
+  /// Whether the first frame begins a scene; if so, nothing is predicted from the GOP before.
   bool begins_scene() const { return begins_scene_; }
   void set_begins_scene(bool begins) { begins_scene_ = begins; }
   std::vector<FrameTime>& times() { return times_; }
@@ -187,8 +186,8 @@ class Gop {
     int width = 0;
     int height = 0;
     std::ptrdiff_t row_stride = 0;
-    std::shared_ptr<std::byte> memory;  // owned; else
-    std::vector<std::byte*> frames;     // borrowed
+    std::shared_ptr<std::byte> memory;  // not null: the Gop owns its memory
+    std::vector<std::byte*> frames;     // first rows of borrowed frames, when memory is null
   };
   template <class T>
   void borrow(const VideoInfo& info, std::span<const BasicFrameView<T>> frames);
