@@ -1,3 +1,4 @@
+// Compares two stream headers field by field.
 #include "codec/edit/header_difference.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ std::string text_of(const T& v) {
   return std::to_string(static_cast<long long>(v));
 }
 
-// Finds the first of a list of fields that is not the same.
+// Finds the first field that differs.
 class Comparison {
  public:
   template <class T>

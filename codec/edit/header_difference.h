@@ -7,8 +7,8 @@
 
 namespace trivelet {
 
-/// The first field in which two headers differ that tells how a stream is encoded, "GOPs of 33 frames and of 17"; empty
-/// when there is none. Length, settings, writer and, unless `gop_frames`, the most frames of a GOP do not count.
+/// Describes the first field that differs and concerns coding, for instance "GOPs of 33 frames and of 17"; empty if
+/// there is none. Length, settings, writer and, unless `gop_frames`, the largest number of frames in a GOP are ignored.
 std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool gop_frames);
 
 }  // namespace trivelet

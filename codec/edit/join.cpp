@@ -1,3 +1,5 @@
+// join() and join_places() of edit.h: concatenates streams by renumbering GOPs and merging indexes; coded bytes are
+// copied.
 #include "trivelet/edit.h"
 
 #include <algorithm>
@@ -25,7 +27,7 @@ namespace trivelet {
 
 namespace {
 
-// A stream of those to join: what it says about itself, and access to its bytes.
+// One of the streams to join: its description and access to its bytes.
 struct Part {
   Part(const JoinInput& input, const Limits& limits) : name("'" + input.name + "'"), in(*input.source, bytes_read) {
     require(
@@ -86,7 +88,7 @@ class Joiner {
   JoinResult run() {
     out_.write_header(header_);
     if (table_room_ > 0) out_.write_box(empty_front_table(table_room_));
-    // In the order of an encoder, so that the whole is what it would have written.
+    // In the encoder's order, so that the result is what an encoder would have written.
     std::vector<ExtraBox> chapters = metadata_boxes(all_chapters());
     const auto write_chapters = [&] {
       for (const ExtraBox& box : std::exchange(chapters, {})) out_.write_box(box);
@@ -104,14 +106,14 @@ class Joiner {
   }
 
  private:
-  // Those that must be the same in all: chapters are put together, free metadata is that of the first.
+  // The boxes that must be equal in all streams. Chapters are merged, and free metadata comes from the first stream.
   static std::vector<ExtraBox> boxes_of(const Part& part) {
     std::vector<ExtraBox> boxes = part.layout.info.boxes;
     std::erase_if(boxes, [](const ExtraBox& b) { return b.type == "chap" || b.type == "meta"; });
     return boxes;
   }
 
-  // By how much the times of a part are shifted that begins where this one ends, or before.
+  // The time shift of a part that begins at or before the end of the previous one.
   static std::int64_t shift_of(std::int64_t end, std::int64_t begin) {
     return begin < end ? difference(end, begin) : 0;
   }
@@ -146,13 +148,13 @@ class Joiner {
       const auto units = static_cast<std::int64_t>(
           std::llround(static_cast<double>(shift) * header_.video.time_base.value() / unit.value()));
       for (const Chapter& c : info.metadata.chapters) {
-        // Parts of one video that keep its times have all chapters of it.
+        // Parts of one video that keep their times all carry the chapters of the whole video.
         const bool again = shift == 0 && std::any_of(all.chapters.begin(), all.chapters.end(), [&](const Chapter& a) {
                              return a.begin == c.begin && a.end == c.end && a.title == c.title;
                            });
         if (again) continue;
         const std::int64_t begin = sum(c.begin, units);
-        // Parts may overlap by a rounding.
+        // Parts may overlap by a rounding error.
         const std::int64_t from = all.chapters.empty() ? begin : std::max(begin, all.chapters.back().begin);
         all.chapters.push_back({from, std::max(from, sum(c.end, units)), c.title});
       }
@@ -258,8 +260,8 @@ class Joiner {
     out_.write(bytes_.data(), bytes_.size());
   }
 
-  // What stands between a GOP and the next one, or the index: checks of parts, with the number of their GOP, and boxes
-  // that nobody here knows. A front table is none there.
+  // Copies what lies between a GOP and the next one or the index: checksums of parts, with the new GOP number, and
+  // unknown boxes. A front table is not valid there.
   void copy_boxes(Part& part, const GopInfo& gop) {
     for (std::uint64_t at = gop.offset + gop.bytes;;) {
       const std::string where = "box at byte " + std::to_string(at);
@@ -287,7 +289,7 @@ class Joiner {
     }
   }
 
-  // Version, number of the GOP, the rest. Checks of other versions are copied as they are.
+  // Layout: version, number of the GOP, the rest. Other versions are copied unchanged.
   void renumber_checks(std::vector<std::uint8_t>& checks) const {
     ByteReader in(checks.data(), checks.size() - 4, "checks of parts");
     std::uint8_t version = 0;
@@ -305,13 +307,13 @@ class Joiner {
 
   StreamWriter out_;
   ReadBack* again_;
-  std::size_t table_room_ = 0;  // for the content of the front table; 0 = none
+  std::size_t table_room_ = 0;  // reserved for the content of the front table; 0 = none
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<JoinPlace> places_;  ///< of parts_
   StreamHeader header_;
   std::vector<GopInfo> index_;
-  std::vector<std::uint8_t> bytes_;  // of the chunk or box in work
-  std::int64_t end_time_ = 0;        // of the last frame
+  std::vector<std::uint8_t> bytes_;  // the current chunk or box
+  std::int64_t end_time_ = 0;        // end of the last frame
   JoinResult result_;
 };
 

@@ -1,3 +1,4 @@
+// rewrite() of edit.h: writes a smaller stream by copying chunks; the last layer kept may be truncated.
 #include "trivelet/edit.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace trivelet {
 
 namespace {
 
-// Writes what a RewriteSource keeps, with the layers that were chosen.
+// Writes the kept parts of a RewriteSource with the chosen layers.
 class Rewriter {
  public:
   Rewriter(RewriteSource& source, const LayerChoice& choice, ByteSink& sink, RewriteResult& result)
@@ -30,7 +31,7 @@ class Rewriter {
     result_.part_of_next = choice.fraction > 0;
   }
 
-  /// `again` reads what went into the sink, for a front table.
+  /// `again` reads the sink back, for a front table.
   void run(ReadBack* again) {
     out_.write_header(header_);
     if (choice_.table_bytes > 0) out_.write_box(empty_front_table(choice_.table_bytes));
@@ -39,7 +40,7 @@ class Rewriter {
     for (std::size_t i = 0; i < source_.gops().size(); ++i) write_gop(i);
     out_.write_end(result_.frames, index_);
     result_.bytes = out_.position();
-    // The first layer of every GOP says at least where its segments begin, whatever its share of the bytes is.
+    // The first layer of every GOP at least tells where its segments begin, even if its share of the bytes is smaller.
     require(choice_.limit == 0 || result_.bytes <= choice_.limit, ErrorKind::kBadArgument,
             "a target of " + std::to_string(choice_.limit) + " bytes is too small: the least of every GOP takes " +
                 std::to_string(result_.bytes) + "; raise it, or leave levels or frames out");
@@ -50,13 +51,13 @@ class Rewriter {
  private:
   /// The chunks of a GOP of the new stream, which point into `bytes` and `cut`.
   struct Chunks {
-    std::vector<std::uint8_t> bytes;             // as they are in the source
-    std::vector<std::size_t> at;                 // where each begins there
-    std::vector<std::vector<std::uint8_t>> cut;  // the part of the layer behind the whole ones; empty: none
+    std::vector<std::uint8_t> bytes;             // copied from the source
+    std::vector<std::size_t> at;                 // offset of each chunk in `bytes`
+    std::vector<std::vector<std::uint8_t>> cut;  // the truncated layer behind the whole ones; may be empty
     std::vector<std::pair<const std::uint8_t*, std::size_t>> out;
   };
 
-  // The errors of whole layers are those of the source, those of the others that of the last whole one.
+  // Whole layers have the source's errors; the others that of the last whole one.
   void write_cuts() {
     if (result_.cuts.cuts.empty()) return;
     VolumeCuts cuts = result_.cuts;
@@ -65,7 +66,7 @@ class Rewriter {
     out_.write_box({"volq", serialise(cuts)});
   }
 
-  // Boxes that depend on what is coded are kept only if nothing of it is left out.
+  // Boxes that depend on the coded data are kept only if none of it is dropped.
   void write_boxes(const std::vector<ExtraBox>& boxes) {
     const bool all = source_.is_whole() && choice_.whole == header_.layers;
     for (const ExtraBox& box : boxes)
@@ -87,12 +88,12 @@ class Rewriter {
     chunks.bytes.insert(chunks.bytes.end(), kChunkPadding, 0);
   }
 
-  // The bytes that GOP `number` may take of the layer behind the whole ones.
+  // The bytes that the truncated layer of GOP `number` may take.
   std::uint64_t budget_of(std::size_t number) const {
     const std::vector<SourceGop>& gops = source_.gops();
     const auto share = static_cast<double>(gops[number].layers[whole()]);
     if (choice_.limit == 0) return static_cast<std::uint64_t>(std::max(0.0, choice_.fraction * share));
-    // What is really left is shared with the GOPs to come.
+    // The remaining bytes are shared with the GOPs to come.
     double tail = 2.0 * kBoxHeaderBytes + kEndPayloadBytes + 8;
     double rest = 0;
     for (std::size_t i = 0; i < gops.size(); ++i) tail += end_bytes(source_, i);
@@ -105,7 +106,7 @@ class Rewriter {
     return static_cast<std::uint64_t>(std::max(0.0, rest > 0 ? left * share / rest : 0));
   }
 
-  // The part of the layer behind the whole ones.
+  // The truncated layer.
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const Chunks& chunks, std::uint64_t budget) {
     if (!geometry_) source_.check_memory(geometry_memory(header_) + chunks.bytes.size());
     const StreamHeader header = header_.of_gop(g.header.motion_levels(), g.header.key);
@@ -123,7 +124,7 @@ class Rewriter {
     return cut_layer(header_, full, choice_.whole, budget);
   }
 
-  // Sets the chunks in the new GOP's header and its entry of the index. Returns whether they are those of the source.
+  // Enters the chunks into the new GOP's header and index entry. Returns whether they equal the source's.
   bool place_chunks(Chunks& chunks, GopHeader& h, GopInfo& info) const {
     bool same = !source_.drops_levels();
     const std::size_t per_layer = h.chunks.size() / header_.layers;
@@ -144,7 +145,7 @@ class Rewriter {
     return same;
   }
 
-  // The errors of the new GOP's layers: a layer in part brings its share of the gain.
+  // The errors of the new GOP's layers: a truncated layer brings a proportional share of its gain.
   void place_errors(const SourceGop& g, GopInfo& info) {
     for (std::size_t l = 0; l < whole() && !source_.drops_levels(); ++l) info.layers[l].error = g.info.layers[l].error;
     if (!errors_hold_) return;
@@ -198,7 +199,7 @@ class Rewriter {
   const LayerChoice choice_;
   StreamWriter out_;
   RewriteResult& result_;
-  bool errors_hold_ = false;  // the errors of all layers are known
+  bool errors_hold_ = false;  // the errors of all layers are known and valid
   std::unique_ptr<StreamGeometry> geometry_;
   GopKind geometry_kind_;
   std::vector<GopInfo> index_;

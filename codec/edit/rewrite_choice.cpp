@@ -1,3 +1,4 @@
+// Chooses the layers of a rewritten stream from its target: bytes, or an error from the index.
 #include "codec/edit/rewrite_choice.h"
 #include "codec/volume/volume_cuts.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 double size_of(const ExtraBox& box) { return static_cast<double>(kBoxHeaderBytes + box.payload.size() + kBoxCrcBytes); }
 
-// The squared error of all samples of all GOPs that keep this many whole layers.
+// The squared error of all GOPs with the first `layers` layers.
 double error_with(const RewriteSource& source, int layers) {
   double sum = 0;
   for (const SourceGop& g : source.gops())
@@ -25,14 +26,14 @@ double error_with(const RewriteSource& source, int layers) {
   return sum;
 }
 
-// The measured errors of a volume: the first layer that is good enough stays whole.
+// For volumes with measured errors: keeps whole layers up to the first one that is good enough.
 void choose_measured(double psnr, const VolumeCuts& cuts, LayerChoice& choice) {
   const int layers = static_cast<int>(cuts.cuts.size());
   choice.whole = 1;
   while (choice.whole < layers && psnr_of(cuts, static_cast<std::size_t>(choice.whole - 1)) < psnr) ++choice.whole;
 }
 
-// The errors that the index predicts; a part of the last layer may do.
+// With the errors that the index predicts; the last layer may be truncated.
 void choose_by_error(const RewriteSource& source, double psnr, LayerChoice& choice) {
   const StreamInfo& info = source.info();
   require(source.knows_errors(), ErrorKind::kBadArgument,
@@ -58,7 +59,7 @@ void choose_by_error(const RewriteSource& source, double psnr, LayerChoice& choi
   }
 }
 
-// The bytes that a size, bits per pixel or a bit rate asks for; 0 without such a target.
+// The byte target from a size, bits per pixel or a bit rate; 0 without such a target.
 double wanted_bytes(const RewriteSource& source, const RewriteResult& result) {
   const RewriteParams& p = source.params();
   const StreamHeader& header = source.header();
@@ -77,8 +78,8 @@ double wanted_bytes(const RewriteSource& source, const RewriteResult& result) {
   return static_cast<double>(p.target_bytes);
 }
 
-// Bytes that the new stream takes without a chunk: header, end, boxes, and for each GOP its header, which is shorter
-// when layers are empty.
+// Bytes of the new stream without chunks: header, end, boxes, and the header of each GOP, which is shorter with empty
+// layers.
 double bytes_without_chunks(const RewriteSource& source, const RewriteResult& result, std::size_t table_bytes) {
   double fixed = sizeof kSignature + 3.0 * kBoxHeaderBytes + static_cast<double>(serialise(source.header()).size()) +
                  kEndPayloadBytes + 8;
@@ -91,7 +92,7 @@ double bytes_without_chunks(const RewriteSource& source, const RewriteResult& re
 }
 
 void choose_by_bytes(const RewriteSource& source, const RewriteResult& result, double target, LayerChoice& choice) {
-  constexpr double kMost = 0x1p62;  // times of frames may say that they last for ages
+  constexpr double kMost = 0x1p62;  // presentation times may claim an absurd duration
   choice.limit = static_cast<std::uint64_t>(std::min(target, kMost));
   if (choice.table_bytes > choice.limit / 16) choice.table_bytes = 0;
   double taken = bytes_without_chunks(source, result, choice.table_bytes);

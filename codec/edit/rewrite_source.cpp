@@ -1,3 +1,4 @@
+// Reads and checks the source of rewrite(); drops GOPs, levels and boxes that the new stream does not keep.
 #include "codec/edit/rewrite_source.h"
 
 #include <algorithm>
@@ -58,12 +59,12 @@ void RewriteSource::check_memory(std::uint64_t needed) const {
   trivelet::check_memory(params_.limits, needed, "taking a part of this stream");
 }
 
-// What stands between the stream header and the first GOP is copied.
+// Copies the boxes between stream header and first GOP.
 void RewriteSource::take_boxes() {
   for (const ExtraBox& box : info_.damaged_boxes) {
-    if (box.type == "volq")  // nothing is known, and takes as many bytes
+    if (box.type == "volq")  // stays the same size with all errors unknown
       result_.cuts.cuts.resize(header_.layers);
-    else if (box.type != kFrontTableBox)  // which is left out anyway
+    else if (box.type != kFrontTableBox)  // is dropped in any case
       report("the box '" + box.type + "' before the first GOP is damaged");
   }
   for (ExtraBox& box : info_.boxes) {
@@ -105,7 +106,7 @@ void RewriteSource::check_volume(const VolumeMap& map) {
   require(map.prediction == VolumeMap::Prediction::kNone, ErrorKind::kUnsupported,
           "this volume is coded by prediction: every voxel depends on all before it, so nothing can be taken out; "
           "encode it with the wavelet transform");
-  // Its file header would no longer fit.
+  // The file header of the volume would no longer match.
   require(params_.reduce == 0 && params_.temporal_reduce == 0 && params_.first_frame == 0 &&
               params_.end_frame == std::numeric_limits<std::uint64_t>::max(),
           ErrorKind::kUnsupported,
@@ -129,13 +130,13 @@ bool RewriteSource::is_wanted(const GopInfo& info) const {
          info.first_frame + static_cast<std::uint64_t>(info.frames) > params_.first_frame;
 }
 
-// Damage: an Error, unless what is intact is to be kept all the same.
+// Damage throws, unless intact parts are to be kept anyway.
 void RewriteSource::report(const std::string& what) {
   if (!params_.keep_partial) bad(what);
   if (result_.damage.size() < 100) result_.damage.push_back(what);
 }
 
-// The header of the GOP packet that `info` tells of.
+// Reads the header of the GOP packet of index entry `info`.
 SourceGop RewriteSource::read_gop_header(const GopInfo& info, const std::string& where) {
   SourceGop g;
   g.info = info;
@@ -160,8 +161,7 @@ SourceGop RewriteSource::read_gop_header(const GopInfo& info, const std::string&
   return g;
 }
 
-// What nobody here knows and belongs to a GOP, up to the next one; of checks of parts none are written, and a front
-// table is none where it stands.
+// Collects unknown boxes behind a GOP. Checksums of parts are dropped, and a front table is not valid there.
 void RewriteSource::read_boxes_behind(std::size_t number, SourceGop& g) {
   const std::uint64_t end = number + 1 < info_.gops.size() ? info_.gops[number + 1].offset : index_offset_;
   for (std::uint64_t at = g.info.offset + g.info.bytes; at + kBoxHeaderBytes <= end;) {
@@ -173,7 +173,7 @@ void RewriteSource::read_boxes_behind(std::size_t number, SourceGop& g) {
       report("damaged box header at byte " + std::to_string(at));
       return;
     }
-    if (is_stream_box(box.type)) return;  // where the index is lost: of a GOP that is damaged
+    if (is_stream_box(box.type)) return;  // with a lost index: belongs to a damaged GOP
     require(!box.critical(), ErrorKind::kUnsupported,
             std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
     at += kBoxHeaderBytes + box.length;
@@ -191,7 +191,7 @@ void RewriteSource::read_boxes_behind(std::size_t number, SourceGop& g) {
   }
 }
 
-// A chunk of a GOP, checked.
+// Reads a chunk of a GOP and checks it.
 void RewriteSource::read_chunk_bytes(const SourceGop& g, std::size_t i, std::vector<std::uint8_t>& bytes) {
   const ChunkEntry& c = g.header.chunks[i];
   const std::size_t at = bytes.size();
@@ -213,7 +213,7 @@ void RewriteSource::read_section(const SourceGop& g, std::size_t i, std::vector<
   if (!in_.append(bytes, c.size)) bad("the stream ends inside a GOP");
   if (!is_intact(c, bytes.data() + at)) bad(place_of(g.info) + ": the motion has a wrong checksum");
 }
-// The GOP that those of the range begin with: an open one needs the one before.
+// The first GOP needed for the range: an open one needs the GOP before.
 std::size_t RewriteSource::first_gop() const {
   std::size_t i = 0;
   while (i < info_.gops.size() && !is_wanted(info_.gops[i])) ++i;
@@ -221,7 +221,7 @@ std::size_t RewriteSource::first_gop() const {
   return i;
 }
 
-// GOPs before the range are kept for open ones in it: not if what lies between them is damaged.
+// GOPs before the range are kept for open GOPs in it, unless damage lies between.
 void RewriteSource::leave_out_leads() {
   const auto first = std::find_if(gops_.begin(), gops_.end(), [this](const SourceGop& g) { return is_wanted(g.info); });
   if (first == gops_.begin() || (first != gops_.end() && first->info.key == GopKey::kOpen)) return;
@@ -242,7 +242,7 @@ SourceGop RewriteSource::read_gop(std::size_t number, const GopInfo* last) {
     ChunkEntry& c = g.header.chunks[i];
     if (keeps(g.header, b, d)) {
       g.layers[static_cast<std::size_t>(l)] += c.size;
-      // What is to be left out must be known before the first byte is written.
+      // Damage must be known before the first byte is written, since damaged GOPs are dropped.
       bytes.clear();
       if (params_.keep_partial && c.size > 0) read_chunk_bytes(g, i, bytes);
     } else if (c.size > 0) {
@@ -265,7 +265,7 @@ SourceGop RewriteSource::read_gop(std::size_t number, const GopInfo* last) {
 
 void RewriteSource::read_gops() {
   std::uint64_t headers = 0;  // bytes of memory
-  std::uint64_t next = 0;     // frame, as far as the GOPs before follow each other
+  std::uint64_t next = 0;     // expected next frame, as far as GOPs are contiguous
   const std::size_t first = first_gop();
   const GopInfo* last = nullptr;
   for (std::size_t number = 0; number < info_.gops.size(); ++number) {
@@ -297,7 +297,7 @@ void RewriteSource::read_gops() {
   find_errors();
 }
 
-// `next`: the frame behind the last GOP.
+// `next`: one past the last frame of the last GOP.
 void RewriteSource::check_frames(std::uint64_t next) {
   if (next < params_.end_frame) {
     if (!info_.complete)

@@ -1,7 +1,7 @@
-// The stream that a smaller one is made of: its header, boxes and GOPs, which of them are kept, and its checked chunks.
+// The source of a rewritten stream: header, boxes, the GOPs that are kept, and their checked chunks.
 //
-// A RewriteSource reads everything but the chunks when it is made. It leaves out what the parameters leave out: GOPs
-// outside the range, levels, and, with keep_partial, damaged GOPs. It reads chunks on demand. One thread uses it.
+// Construction reads everything but the chunks and drops what the parameters exclude: GOPs outside the range, levels,
+// and, with keep_partial, damaged GOPs. Chunks are read on demand. One thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -20,30 +20,30 @@ struct VolumeMap;
 /// A GOP of the source that is kept.
 struct SourceGop {
   GopInfo info;                       ///< its entry in the index of the source
-  GopHeader header;                   ///< chunks and sections that are left out have size 0
+  GopHeader header;                   ///< dropped chunks and sections have size 0
   std::uint64_t body = 0;             ///< offset of the first chunk in the source
-  std::vector<std::uint64_t> layers;  ///< bytes of the chunks that are kept, by layer
-  std::vector<ExtraBox> behind;       ///< boxes that belong to it
+  std::vector<std::uint64_t> layers;  ///< bytes of the kept chunks by layer
+  std::vector<ExtraBox> behind;       ///< boxes that follow it
 };
 
 class RewriteSource {
  public:
-  /// Throws as rewrite() does. Frames, damage and cuts are written into `result`, which must outlive it.
+  /// Throws as rewrite() does. Writes frames, damage and cuts into `result`, which must outlive it.
   RewriteSource(ByteSource& source, const RewriteParams& params, RewriteResult& result);
 
   const RewriteParams& params() const { return params_; }
-  /// Of the new stream: without the levels that are left out.
+  /// The header of the new stream, without the dropped levels.
   const StreamHeader& header() const { return header_; }
   const StreamInfo& info() const { return info_; }
   const std::vector<SourceGop>& gops() const { return gops_; }
-  /// The boxes between header and first GOP, but for "volq", which RewriteResult::cuts has.
+  /// The boxes between header and first GOP, except "volq", which is in RewriteResult::cuts.
   const std::vector<ExtraBox>& boxes() const { return boxes_; }
   bool has_front_table() const { return has_front_table_; }
-  /// Something that was in the source is left out by levels.
+  /// Whether dropping levels drops coded data.
   bool drops_levels() const { return drops_levels_; }
   /// All GOPs are kept, with all their levels.
   bool is_whole() const;
-  /// The index tells the errors of all layers, and they hold for the new stream.
+  /// Whether the index has the errors of all layers and they are valid for the new stream.
   bool knows_errors() const { return knows_errors_; }
 
   /// Calls f(layer, temporal band, distance, index of the chunk) for all chunks of a GOP in their order.
@@ -56,7 +56,7 @@ class RewriteSource {
   }
   /// Appends chunk `i` of a GOP to `bytes`. Throws BadStream when its checksum is wrong.
   void read_chunk_bytes(const SourceGop& g, std::size_t i, std::vector<std::uint8_t>& bytes);
-  /// The same of section `i` of its motion.
+  /// The same for section `i` of its motion.
   void read_section(const SourceGop& g, std::size_t i, std::vector<std::uint8_t>& bytes);
   void check_memory(std::uint64_t needed) const;
   double samples_of(const SourceGop& g) const { return static_cast<double>(header_.samples(g.header.frames)); }
@@ -87,7 +87,7 @@ class RewriteSource {
   StreamHeader header_;
   std::uint64_t promised_frames_ = 0;
   std::uint64_t index_offset_ = 0;
-  std::uint64_t slices_ = 0;  // of a volume
+  std::uint64_t slices_ = 0;  // slices of a volume
   bool has_front_table_ = false;
   std::vector<ExtraBox> boxes_;
   std::vector<SourceGop> gops_;

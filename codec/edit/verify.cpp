@@ -1,3 +1,4 @@
+// StreamVerifier and verify_stream() of edit.h: checks of boxes, index and end, which a Decoder alone does not make.
 #include "trivelet/edit.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace trivelet {
 
 namespace {
 
-/// Looks at the boxes of a stream as its bytes go by, so that a pipe is checked while it is decoded. Of a file the
-/// chunks need not be read again: skippable().
+/// Checks the boxes of a stream while its bytes pass, so that a pipe is checked during decoding. In a file, the chunks
+/// that the decoder checks are skipped: skippable().
 class BoxChecker {
  public:
   std::vector<std::string> damage;
@@ -31,9 +32,9 @@ class BoxChecker {
     position_ += n;
     if (skip_ == 0) expect(kBoxHeaderBytes, &BoxChecker::box_header);
   }
-  /// Bytes that are needed next, where none can be skipped.
+  /// Number of bytes needed next, where none can be skipped.
   std::uint64_t needed() const { return need_ - bytes_.size(); }
-  /// At most needed() bytes.
+  /// Takes at most needed() bytes.
   void feed(const std::uint8_t* p, std::size_t n) {
     bytes_.insert(bytes_.end(), p, p + n);
     position_ += n;
@@ -45,7 +46,7 @@ class BoxChecker {
     if (need_ == 0 && skip_ == 0) expect(kBoxHeaderBytes, &BoxChecker::box_header);
   }
   const std::optional<FrontTable>& front_table() const { return front_table_; }
-  /// Bytes of a stream that cannot be read again, as they pass by: those that the front table has copies of.
+  /// Records bytes of a pipe that the front table has copies of, because they cannot be read again.
   void pass(std::uint64_t at, const std::uint8_t* p, std::size_t n) {
     if (!front_table_) return;
     for (std::size_t i = first_ahead_; i < front_table_->copies.size(); ++i) {
@@ -58,7 +59,7 @@ class BoxChecker {
       if (end <= at + n && i == first_ahead_) ++first_ahead_;
     }
   }
-  /// The stream had so many bytes.
+  /// Tells the size of the stream at its end.
   void passed(std::uint64_t bytes) {
     if (front_table_ && front_table_->stream_bytes != bytes) report_size(bytes);
   }
@@ -70,8 +71,8 @@ class BoxChecker {
     report("the front table is of a stream of " + std::to_string(front_table_->stream_bytes) + " bytes, this one has " +
            std::to_string(bytes));
   }
-  bool at_end() const { return ended_; }  ///< the end was seen: nothing may follow
-  bool lost() const { return lost_; }     ///< what follows cannot be told apart any more
+  bool at_end() const { return ended_; }  ///< the end box was seen; nothing may follow
+  bool lost() const { return lost_; }     ///< the following bytes cannot be divided into boxes
 
   void finish() {
     if (lost_) return;
@@ -106,7 +107,7 @@ class BoxChecker {
   }
   std::string place() const { return "the box '" + std::string(box_.type) + "' at byte " + std::to_string(box_at_); }
 
-  void signature(const std::vector<std::uint8_t>&) {}  // the decoder has looked
+  void signature(const std::vector<std::uint8_t>&) {}  // the decoder checks it
 
   void box_header(const std::vector<std::uint8_t>& bytes) {
     const bool behind_gop = box_.is("Gop ");
@@ -151,7 +152,7 @@ class BoxChecker {
     } else if (box_.is("Indx")) {
       if (indexed_) report(place() + " is a second index");
       index_at_ = box_at_;
-      // A number is at most 10 bytes; as much again for later versions.
+      // A number has at most 10 bytes; twice the sum allows for later versions.
       take(2 * (15 + gops_.size() * (71 + 12 * std::uint64_t{header_.layers})), &BoxChecker::index);
       indexed_ = true;
     } else if (box_.is("Done")) {
@@ -161,7 +162,7 @@ class BoxChecker {
     }
   }
 
-  // Every payload but that of a GOP ends in a checksum.
+  // Every payload except a GOP's ends in a checksum.
   void checked(const std::vector<std::uint8_t>& bytes) {
     if (crc_matches(bytes.data(), bytes.size()))
       (this->*checked_)(bytes);
@@ -188,7 +189,7 @@ class BoxChecker {
 
   void head(const std::vector<std::uint8_t>& bytes) {
     if (have_header_) return;
-    header_ = parse_stream_header(bytes.data(), bytes.size());  // the decoder has read it before
+    header_ = parse_stream_header(bytes.data(), bytes.size());  // the decoder has parsed it before
     after_head_ = box_at_ + kBoxHeaderBytes + bytes.size();
     have_header_ = true;
   }
@@ -197,7 +198,7 @@ class BoxChecker {
     gop_bytes_ = bytes;
     const auto n = load_little_endian<std::uint32_t>(bytes.data());
     if (n < 8 || n > kMaxHeaderBytes || n > box_.length) {
-      unknown_gop_ = true;  // the decoder tells of it
+      unknown_gop_ = true;  // the decoder reports it
       skip_ = box_.length - 4;
     } else {
       expect(n - 4, &BoxChecker::gop_header);
@@ -210,7 +211,7 @@ class BoxChecker {
     try {
       gop_ = parse_gop_header(header_, gop_bytes_.data(), gop_bytes_.size());
     } catch (const Error&) {
-      unknown_gop_ = true;  // the decoder tells of it
+      unknown_gop_ = true;  // the decoder reports it
       return;
     }
     if (gop_.index != gops_.size() && !unknown_gop_)
@@ -234,7 +235,7 @@ class BoxChecker {
     }
   }
 
-  void mask(const std::vector<std::uint8_t>& bytes) { mask_ = bytes; }  // the map may stand behind it
+  void mask(const std::vector<std::uint8_t>& bytes) { mask_ = bytes; }  // kept, because the map may follow it
 
   void check_mask() {
     try {
@@ -276,7 +277,7 @@ class BoxChecker {
   std::uint64_t need_ = sizeof kSignature;
   std::uint64_t skip_ = 0;
   Handler next_ = &BoxChecker::signature;
-  Handler checked_ = nullptr;  // what a payload is for, if its checksum matches
+  Handler checked_ = nullptr;  // handler of the payload if its checksum is right
   std::vector<std::uint8_t> bytes_;
   Box box_;
   std::uint64_t box_at_ = 0;
@@ -284,23 +285,23 @@ class BoxChecker {
   StreamHeader header_;
   GopHeader gop_;
   std::vector<GopInfo> gops_;
-  std::uint64_t frames_ = 0;    // where the last GOP ends
-  std::uint64_t pictures_ = 0;  // of the volume; 0 = a video
+  std::uint64_t frames_ = 0;    // end of the last GOP
+  std::uint64_t pictures_ = 0;  // slices of the volume; 0 = a video
   VolumeDescription volume_;
-  std::vector<std::uint8_t> mask_;  // payload of its box
+  std::vector<std::uint8_t> mask_;  // payload of the mask box
   std::uint64_t index_at_ = 0;
   bool have_header_ = false;
   std::uint64_t after_head_ = 0;
   std::optional<FrontTable> front_table_;
-  std::vector<std::size_t> ahead_;  // its copies in the order of the stream
-  std::size_t first_ahead_ = 0;     // those before were passed
+  std::vector<std::size_t> ahead_;  // copies in the front table, in stream order
+  std::size_t first_ahead_ = 0;     // earlier ones have passed
   bool unknown_gop_ = false;        // a GOP could not be read, so the index cannot be compared
   bool indexed_ = false;
   bool ended_ = false;
   bool lost_ = false;
 };
 
-/// Lets a checker see what the decoder reads from a pipe.
+/// Shows a checker what the decoder reads from a pipe.
 class WatchedPipe final : public ByteSource {
  public:
   WatchedPipe(ByteSource& source, BoxChecker& checker) : source_(source), checker_(checker) {}
@@ -323,7 +324,7 @@ class WatchedPipe final : public ByteSource {
   bool seekable() const override { return false; }
   void seek(std::uint64_t) override { fail(ErrorKind::kInternal, "seek in a pipe"); }
   std::uint64_t size() const override { fail(ErrorKind::kInternal, "the size of a pipe"); }
-  std::uint64_t bytes() const { return bytes_; }  ///< that passed by
+  std::uint64_t bytes() const { return bytes_; }  ///< that have passed
 
  private:
   ByteSource& source_;
@@ -335,7 +336,7 @@ class WatchedPipe final : public ByteSource {
 
 namespace {
 
-// Whether what the front table has copies of is what it says.
+// Compares the front table's copies with the originals.
 void check_front_table(StreamInput& in, BoxChecker& checker) {
   const FrontTable& table = *checker.front_table();
   if (table.stream_bytes != in.size()) return checker.report_size(in.size());
@@ -386,8 +387,8 @@ struct StreamVerifier::State {
 
 StreamVerifier::StreamVerifier(ByteSource& source, DecoderParams params, const Backend* backend)
     : state_(std::make_unique<State>(source)) {
-  params.keep_partial = true;  // find all damage, not only the first, and where it is: no copies of a front table
-  params.differences = true;   // of volumes by prediction: their hashes are of these
+  params.keep_partial = true;  // find and locate all damage; do not use the front table's copies
+  params.differences = true;   // deliver residuals of predicted volumes, to which their hashes apply
   ByteSource& from = source.seekable() ? source : static_cast<ByteSource&>(state_->pipe);
   state_->decoder = std::make_unique<Decoder>(from, params, backend);
 }

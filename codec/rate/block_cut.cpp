@@ -1,3 +1,4 @@
+// Dequantised values of truncated segments, computed from the coefficients (see block_cut.h).
 #include "codec/rate/block_cut.h"
 
 #include <algorithm>
@@ -9,8 +10,8 @@ namespace trivelet {
 
 namespace {
 
-// `cut` in half planes: 2p = down to plane p, 2p + 1 = only the first pass of plane p, after which coefficients that
-// are older than it still have an interval twice as wide.
+// `cut` is in half planes: 2p truncates below plane p; 2p + 1 keeps only the first pass of plane p, so that
+// coefficients significant before keep an interval twice as wide.
 template <class T>
 CutRow<T> row_cut_at(int cut, int centroid) {
   const int low = std::min(cut >> 1, dense::kMaxPlanes);
@@ -62,7 +63,7 @@ void cut_coefficients(Profile profile, const BlockGrid& grid, const std::uint8_t
   std::vector<BlockCut<T>> blocks;
   for (int block = 0; block < grid.blocks(); ++block)
     blocks.emplace_back(profile, grid, cuts + block * segment_count(grid), centroid, steps);
-  // Row by row of the field, across blocks: the rows of one block lie far apart in memory.
+  // Goes row by row through the field, across blocks, because rows of a single block are far apart in memory.
   const auto cut_band = [&](std::size_t i, int t) {
     const Subband& band = grid.table().all()[i];
     const Field<T> source = subband_view(from, band);

@@ -1,3 +1,4 @@
+// Division of a byte target among the coded GOPs (see byte_plan.h).
 #include "codec/rate/byte_plan.h"
 
 #include <algorithm>
@@ -11,10 +12,10 @@ namespace trivelet {
 
 namespace {
 
-// A layer of a GOP, as long as it is not known: the entry in the index has room for twice as much.
+// Assumed bytes of a layer before they are known; the varint in the index then has room for twice as much.
 constexpr std::uint64_t kLayerBytes = std::uint64_t{1} << 20;
 
-// GOPs left for each that is cut at once with others: enough behind them to take what these leave.
+// GOPs that remain for each GOP truncated in parallel, so that later ones can use the bytes that these leave.
 constexpr std::size_t kLeftForEach = 3;
 
 }  // namespace
@@ -26,7 +27,7 @@ BytePlan::BytePlan(const StreamHeader& header, std::vector<WaitingGop> gops, std
   slope_ = slope_for(curves, static_cast<double>(total) * kBodyShare);
 }
 
-// What the end of the stream and the entries of the GOPs to come will take.
+// Bytes of the end of the stream and of index entries to come.
 std::uint64_t BytePlan::tail(const std::vector<GopInfo>& index, std::uint64_t position) const {
   std::vector<GopInfo> so_far = index;
   so_far.push_back(gops_[index.size()].info);

@@ -1,3 +1,4 @@
+// The cost estimate behind Motion::kAuto (see coding_cost.h).
 #include "codec/rate/coding_cost.h"
 
 #include <algorithm>
@@ -8,8 +9,8 @@ namespace trivelet {
 
 namespace {
 
-// The squared error that a bit is worth, for a step of 1: between what theory says for fine steps, 2 ln 2 / 12, and
-// what the rate control chooses at coarse ones.
+// Squared error per bit for a step of 1: between the theoretical value for fine steps, 2 ln 2 / 12, and what rate
+// control chooses for coarse steps.
 constexpr double kErrorPerBit = 0.13;
 
 double error_per_bit(const StreamHeader& header, float step) {

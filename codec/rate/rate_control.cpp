@@ -1,3 +1,4 @@
+// Rate control of one GOP by convex hulls and a slope (PCRD-opt; see rate_control.h).
 #include "codec/rate/rate_control.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
   if (header.layout == Layout::kT2d && header.temporal_levels > 0) {
     const int frames = table.shape().frames;
     const bool key_last = table.decomposition().key_last;
-    // A last key frame serves the GOP behind it, too.
+    // A key frame at the end also serves the GOP that follows.
     const int behind = key_last && (frames - 1) % (1 << header.temporal_levels) == 0 ? 1 << header.temporal_levels : 0;
     const std::vector<double> energies =
         temporal_synthesis_energies(frames + behind, header.temporal_levels, header.temporal);
@@ -55,7 +56,7 @@ void in_parallel(ThreadPool* pool, int count, const std::function<void(int, int)
   for (int i = 0; i < count; ++i) body(i, 0);
 }
 
-// Appends all of segment s. A part per plane becomes one bit string without padding.
+// Appends the codeword of segment s. A part per plane becomes one bit string without padding.
 void append_codeword(Profile profile, const CodedBlock& block, std::size_t s, std::size_t layers,
                      std::vector<std::uint8_t>& out) {
   const std::uint8_t* bytes = block.memory ? block.memory : block.bytes.data();
@@ -135,7 +136,7 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
       const CodedBlock& block = component.blocks[i];
       const PassTable& table = component.passes[i];
       for (std::size_t s = 0; s < block.top.size(); ++s) {
-        // What weights and scales made finer than the error asks for is worth more by as much.
+        // A weight or scale that makes a segment finer than its error requires raises its value by the same factor.
         const int k = static_cast<int>(s) % component.grid->resolutions();
         const double emphasis =
             header.lossless ? 1.0 : 1 / std::pow(static_cast<double>(ch.weight) * ch.scale_of(k) * colour, 2);
@@ -154,7 +155,7 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
         for (int p = 0; p < passes - spared_; ++p) {
           const PassTable::Pass& pass = table.passes[table.first[s] + static_cast<std::size_t>(p)];
           gain += pass.gain;
-          // The hull from its last corner that stays one.
+          // Pops hull corners that are no longer convex.
           Point now{pass.bytes * bits_per_unit, 0, gain, static_cast<std::uint8_t>(passes - 1 - p)};
           for (;;) {
             const double from_gain = hull.empty() ? 0 : hull.back().gain;
@@ -188,7 +189,7 @@ void RateControl::for_blocks(const F& f) const {
   in_parallel(pool_, static_cast<int>(blocks.size()), body);
 }
 
-// The last hull point that a truncation point includes, null for none.
+// The last hull point within a truncation point; null for none.
 const RateControl::Point* RateControl::point_at(const Run& run, int cut) const {
   const Point* begin = points_.data() + run.first;
   const Point* end = begin + run.count;
@@ -218,22 +219,22 @@ void RateControl::at(double lambda, const Component& c, std::size_t first, std::
   if (!allowed) settle(lambda, c, first, cuts);
 }
 
-// A segment may want more than the one it hangs on allows. Then either that one sends more than is worth it by itself,
-// or the other less, with all that hangs on it: whatever comes out best at this slope, from the leaves up.
+// A segment may be cut lower than its parent allows. Then either the parent sends more than it is worth alone, or the
+// segment and its descendants send less, whichever is cheaper at this slope. Decided from the leaves up.
 void RateControl::settle(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
   const auto worth = [&](std::size_t s, int cut) {
     const Run& run = runs_[first + s];
     const Point* p = point_at(run, cut);
     return p ? p->gain * run.emphasis - lambda * p->end / 8 : 0.0;
   };
-  // Where a segment ends if it may not go below `lowest`.
+  // Where a segment ends if it may not go below plane `lowest`.
   const auto held = [&](std::size_t s, int lowest) {
     if (cuts[s] >= lowest) return static_cast<int>(cuts[s]);
     const Run& run = runs_[first + s];
     const Point* p = point_at(run, lowest);
     return p ? p->cut : unit_ * run.top;
   };
-  // What is lost when what hangs on segment s must do with its ending at `cut`.
+  // The loss if the descendants of segment s are limited to its truncation point `cut`.
   const auto loss = [&](const auto& self, std::size_t s, int cut) -> double {
     double sum = 0;
     for (const std::size_t child : c.children[s]) {
@@ -313,17 +314,16 @@ double RateControl::block_error(int component, int block, const Cuts& cuts) cons
 
 Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
   double low = kEverything - 1;
-  double high = 60;  // no error of a picture's is worth that much
+  double high = 60;  // no error of a picture is worth more
   for (int i = 0; i < 45; ++i) {
     const double middle = (low + high) / 2;
     (error(at(std::exp2(middle))) > wanted ? high : low) = middle;
   }
   log2_lambda = low;
   if (low < kEverything) return complete();
-  // Between the slopes on both sides of it lie segments that change at once: as many of them as are needed. In small
-  // pictures the last of them may be too much by far. Then it is another one instead, whatever is too much by the
-  // least.
-  constexpr float kHardlyFlatter = 0.5f;  // its slope, over that of the others
+  // The bracketing slopes differ by segments that change together; as many are taken as needed. In small pictures the
+  // last one may overshoot by far. Then another one is taken, the one that overshoots least.
+  constexpr float kHardlyFlatter = 0.5f;  // its slope relative to that of the others
   const Cuts finer = at(std::exp2(low));
   Cuts cuts = at(std::exp2(high));
   double now = error(cuts);
@@ -373,9 +373,9 @@ Cuts RateControl::with_error(double wanted, double& log2_lambda) const {
 
 namespace {
 
-// log2 of the slopes of `layers` layers over that of the last, descending. Planes are 2 apart. A layer that is cut is
-// sent from coarse to fine, which is not quite the order of its slopes, so that many layers, up to three a plane, make
-// better cuts: up to 1.4 dB on mobile at a third of its bytes. Those of few are also among those of many.
+// log2 of the slopes of `layers` layers relative to that of the last, descending. Bit planes are 2 apart. Truncating a
+// layer keeps its coarse parts, which is not quite the order of slopes. Hence many layers, up to three a plane,
+// truncate better: up to 1.4 dB on mobile at a third of its bytes. Few layers are a subset of many.
 std::vector<double> layer_slopes(int layers) {
   static constexpr double kInOrderOfNeed[kMaxLayers] = {0, 4, 2, 6, 1.4, 3.4, 8, 10, 12, 14, 0.7, 2.7, 5.4, 4.7, 7, 9};
   std::vector<double> slopes(kInOrderOfNeed, kInOrderOfNeed + layers);
@@ -411,7 +411,7 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
     }
     const auto row = std::find(all.begin(), all.end(), is_used ? all[l] : used.front()) - all.begin();
     Cuts cuts = of_slope[static_cast<std::size_t>(row)];
-    // Every layer adds to those before and none goes beyond the last. Both keep what segments need of each other.
+    // A layer includes those before it and does not exceed the last. Both properties keep the limits by parents valid.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);
       cuts[i] = std::max(cuts[i], final[i]);
@@ -458,7 +458,7 @@ void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out) {
   if (header_.profile == Profile::kFast) shift_parts(layers, out);
 }
 
-// Parts of the fast profile begin at any bit of their codeword: here they get bytes of their own.
+// Parts of the fast profile begin at any bit of their codeword; here they are moved to byte boundaries.
 void RateControl::shift_parts(const std::vector<Cuts>& layers, LayeredGop& out) {
   std::size_t total = 0;
   for (auto& c : out.components)
@@ -548,7 +548,7 @@ std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
   return sum;
 }
 
-// Gives the rest of the budget to the truncation points that are next by slope and still fit.
+// Spends the rest of the budget on the next truncation points by slope that fit.
 void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& final, LayeredGop& out) {
   const auto bytes_of = [&](const Cuts& cuts) { return chunk_bytes(this->layers(cuts, lambda, layers)); };
   struct Candidate {
@@ -560,8 +560,9 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
   };
   std::uint64_t used = bytes_of(final);
   constexpr int kMostRounds = 12;
-  constexpr std::uint64_t kNear = 4000;  // the budget is used up when less than one part of this is left
-  double share = 0.95;                   // of the room: heads grow too, by an amount that is only known afterwards
+  constexpr std::uint64_t kNear = 4000;  // the budget counts as used when less than this is left, about one part
+  // of the remaining bytes; headers grow as well, which is known only afterwards
+  double share = 0.95;
   for (int round = 0; round < kMostRounds && used + std::max<std::uint64_t>(4, budget / kNear) < budget; ++round) {
     Cuts next = final;
     const auto next_point = [&](std::size_t i) -> const Point* {
@@ -606,23 +607,24 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
   divide(this->layers(final, lambda, layers), out);
 }
 
-// The slope at which the chunks take `budget` bytes, or a little less that fill() makes use of. Logarithms of both go
-// along straight lines, nearly: a bracket is narrowed by the secant through its ends, a few times, for every look
-// divides all layers.
+// Finds the slope at which the chunks take `budget` bytes, or slightly less, which fill() completes. The logarithms of
+// slope and bytes are nearly linear, so a bracket is narrowed by the secant through its ends. Each evaluation divides
+// all layers, so few are made.
 bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredGop& out, Cuts& final) {
   const auto bytes_of = [&](const Cuts& cuts, double at) { return chunk_bytes(this->layers(cuts, at, layers)); };
-  // All of it?
+  // Does everything fit?
   final = complete();
   if (body_bytes(final) <= budget && bytes_of(final, lambda) <= budget) {
     divide(this->layers(final, lambda, layers), out);
     return true;
   }
-  constexpr double kNear = 0.003;       // of the budget: what may be left for fill()
-  constexpr double kPerBytes = 2;       // octaves of the slope for one of the bytes, as long as nothing else is known
-  constexpr double kLeast = 0.02;       // octaves, and
-  constexpr double kLongest = 8;        // … at once, twice as many every second look until both sides are known
-  constexpr double kLeastShare = 0.02;  // of a bracket: what a step takes off it at least
-  constexpr double kRange = 80;         // octaves from the first guess: nothing lies beyond
+  constexpr double kNear = 0.003;  // share of the budget that may be left for fill()
+  constexpr double kPerBytes = 2;  // octaves of slope per octave of bytes, before anything is known
+  constexpr double kLeast = 0.02;  // smallest step, in octaves
+  // largest step, in octaves; doubles every second time until the bracket is closed
+  constexpr double kLongest = 8;
+  constexpr double kLeastShare = 0.02;  // least share of a bracket that a step removes
+  constexpr double kRange = 80;         // octaves from the first guess to the end of the search
   constexpr int kMostLooks = 60;
   struct End {
     double slope;
@@ -651,7 +653,7 @@ bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredG
     const double width = fits->slope - exceeds->slope;
     if (width < 1e-6) break;
     const double share = (exceeds->bytes - wanted) / std::max(exceeds->bytes - fits->bytes, 1e-9);
-    // A secant may creep along a bent line: every third look halves the bracket.
+    // Secants can converge slowly on a curve, so every third step bisects.
     slope = exceeds->slope + width * (look % 3 == 2 ? 0.5 : std::clamp(share, kLeastShare, 1 - kLeastShare));
   }
   if (!fits) return false;
@@ -667,7 +669,7 @@ namespace {
 
 template <class T>
 void put(std::FILE* f, const T* data, std::size_t n) {
-  if (n == 0) return;  // of which there may be no address, as of a flat picture
+  if (n == 0) return;  // the pointer may be null, as in a flat picture
   require(std::fwrite(data, sizeof(T), n, f) == n, ErrorKind::kIo, "cannot write to the temporary file of the encoder");
 }
 template <class T>

@@ -10,7 +10,8 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 30;  // bytes of voxels for another order of slices
+// bytes of voxels that reordering slices may hold in memory
+constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 30;
 constexpr std::uint64_t kTrialVoxels = std::uint64_t{1} << 20;
 
 int floor_log2(std::uint64_t n) {
@@ -55,10 +56,10 @@ int slab_frames(const VolumeDescription& volume, const VolumeCandidate& c, bool 
   const std::uint64_t run = c.order == VolumeOrder::kFourthAxis ? volume.volumes : volume.slices;
   if (wanted > 0)
     return static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(wanted), volume.all_slices()));
-  // Twice as many bring 0.2 dB (CThead at 0.5 bits per voxel), and next to nothing when lossless.
+  // Twice as many gain 0.2 dB (CThead at 0.5 bits per voxel), and almost nothing when lossless.
   const std::uint64_t usual = lossless ? 64 : 128;
   if (run <= usual) return static_cast<int>(run);
-  // Parts of nearly one size, and of whole groups of the transform.
+  // Parts have nearly equal sizes and consist of whole groups of the temporal transform.
   const std::uint64_t parts = (run + usual - 1) / usual;
   const std::uint64_t group = std::uint64_t{1} << c.z_levels;
   const std::uint64_t part = ((run + parts - 1) / parts + group - 1) / group * group;
@@ -102,7 +103,7 @@ bool can_be_held(const VolumeDescription& volume) { return volume.bytes() <= kMo
 // -------------------------------------------------------------------------------------------------------------- trial
 
 VolumeTrial::VolumeTrial(const VolumeDescription& volume) : whole_(volume), piece_(volume) {
-  // Whole rows, because air at the sides is as much a part of the volume as what is in the middle.
+  // Takes whole rows: air at the sides belongs to the volume as much as its middle.
   piece_.volumes = std::min<std::uint64_t>(volume.volumes, 32);
   piece_.slices = std::min<std::uint64_t>({volume.slices, 64, std::max<std::uint64_t>(4, 256 / piece_.volumes)});
   const std::uint64_t rows = kTrialVoxels / (static_cast<std::uint64_t>(volume.width) * piece_.all_slices());
@@ -157,13 +158,13 @@ bool VolumeChoice::palette_is_possible() const {
 }
 
 bool VolumeChoice::prediction_is_possible() const {
-  // Without a transform only the dense coder sees neighbours.
+  // Without a transform only the contexts of the dense coder exploit neighbours.
   return !wanted.is_lossy() && wanted.profile != Profile::kFast && volume.voxel.channels < 3;
 }
 
 bool VolumeChoice::predictive_is_possible() const {
   const bool wanted_so = wanted.transform ? *wanted.transform == VolumeTransform::kPrediction : wanted.predictive;
-  // The profile is of wavelets; who wants the fast one may have prediction only where that is as fast.
+  // `profile` concerns wavelets. A caller that wants the fast one gets prediction only where prediction is as fast.
   const bool fast_enough =
       wanted.profile != Profile::kFast || (wanted.effort == VolumeEffort::kFast && !wanted.transform);
   return wanted_so && !wanted.is_lossy() && fast_enough && wanted.layers <= 1;
@@ -185,7 +186,7 @@ void VolumeChoice::check() const {
 
 namespace {
 
-/// Goes from candidate to candidate, changing one thing of the best so far at a time.
+/// Coordinate descent: each candidate changes one property of the best one so far.
 class Chooser {
  public:
   Chooser(const VolumeChoice& choice, const VolumeTrial& trial, const EncoderParams& params)
@@ -201,17 +202,18 @@ class Chooser {
   VolumeCandidate choose() {
     start();
     if (wanted_.effort == VolumeEffort::kFast) {
-      if (palette_is_open_) best_.palette = has_holes(0.5);  // worth a table without looking
-      // Lower planes of large numbers follow no prediction.
+      if (palette_is_open_) best_.palette = has_holes(0.5);  // a palette pays without a trial
+      // The lower planes of large numbers cannot be predicted.
       if (choice_.predictive_is_possible() && choice_.plain.planes() == 1 && !is_colour()) best_.predictive = true;
       return best_;
     }
     if (choice_.predictive_is_possible()) {
       const VolumeCandidate usual = best_;
       try_predictive();
-      // Whole volumes were smaller so by 2 to 8 % even where a piece of them was not: more is there to be fitted to.
-      // But lower planes of large numbers follow no prediction (a volume of floats: 8 % more bytes), and colours that
-      // resemble each other are predicted each on its own, which pays where they do not (probabilities of four labels).
+      // Whole volumes were 2 to 8 % smaller with prediction even where the piece was not, because the adaptive weights
+      // see more data. Exceptions: the lower planes of large numbers cannot be predicted (floats: 8 % more bytes), and
+      // channels are predicted independently, which costs bytes for similar colours but not for dissimilar ones
+      // (probabilities of four labels).
       if ((choice_.plain.planes() == 1 && !is_colour()) || wanted_.transform) return best_;
       consider(best_);
       consider(usual);
@@ -226,7 +228,7 @@ class Chooser {
   }
 
  private:
-  /// What is usual, and what is fixed.
+  /// Begins with the defaults and the fixed choices.
   void start() {
     const int smallest = std::min(choice_.volume.width, choice_.volume.height);
     best_.palette = wanted_.palette.value_or(false);
@@ -240,11 +242,11 @@ class Chooser {
                                                                                   : VolumePrediction::kInSlice;
   }
 
-  /// Nothing is coded where there is nothing to compare.
+  /// Codes nothing if there is no alternative to compare.
   void try_predictive() {
     best_.predictive = true;
     const bool along_fourth = !wanted_.fourth_axis_first && choice_.volume.volumes > 1 && can_be_held(choice_.volume);
-    // A few values that are missing are not worth a table.
+    // A palette does not pay for a few missing values.
     const bool palette = palette_is_open_ && has_holes(0.95);
     if (palette || along_fourth) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
@@ -253,7 +255,7 @@ class Chooser {
 
   bool is_colour() const { return choice_.volume.voxel.channels >= 3; }
 
-  /// Fewer values occur than this share of those in the range.
+  /// Whether less than this share of the values in the range occurs.
   bool has_holes(double share) const {
     const VolumeAnalysis& a = choice_.analysis;
     const double range = static_cast<double>((a.max_key() - a.min_key()) / a.common_scale());
@@ -283,7 +285,7 @@ class Chooser {
     }
   }
 
-  /// The best wavelet; against prediction it may win only in the end.
+  /// Finds the best wavelet; only that one is compared with prediction.
   void try_wavelets() {
     VolumeCandidate wavelet = best_wavelet_;
     const auto better = [&](const auto& change) {
@@ -319,7 +321,7 @@ class Chooser {
     const std::uint64_t bytes = trial_.code(c.palette ? palette_ : choice_.plain, c, params_, wanted_.slab.value_or(0));
     if (wanted_.on_remark) wanted_.on_remark("tried " + c.text() + ": " + std::to_string(bytes) + " bytes");
     const bool is_wavelet = !c.predictive && c.prediction == VolumePrediction::kNone;
-    // What only a wavelet can do (smaller pictures, lower quality) is worth a little.
+    // A wavelet gets a bonus of 1 %, because it also offers reduced sizes and qualities.
     const double weight = is_wavelet ? 1 : 1.01;
     if (const double cost = weight * static_cast<double>(bytes); cost < least_) {
       least_ = cost;

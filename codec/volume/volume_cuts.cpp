@@ -1,3 +1,4 @@
+// Writes and reads the box `volq`, the measured errors of a volume's quality layers (FORMAT.md "volq").
 #include "codec/volume/volume_cuts.h"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// What each quality layer of a volume's stream is worth as bytes: the stream's `volq` box (FORMAT.md "volq"). Nothing
-// is decoded by it; it tells what a cut costs.
+// The box `volq`: the measured errors of a volume's quality layers (FORMAT.md "volq"). Decoding does not need it.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +9,9 @@
 
 namespace trivelet {
 
-/// Always of the same size for so many layers, so that it can be written again over itself.
+/// The size depends only on the number of layers, so that the box can be overwritten in place.
 std::vector<std::uint8_t> serialise(const VolumeCuts& cuts);
-/// What cannot be read is not known: then there are no cuts. Never throws.
+/// Empty if the bytes cannot be read. Never throws.
 VolumeCuts parse_volume_cuts(const std::uint8_t* bytes, std::size_t size);
 
 }  // namespace trivelet

@@ -1,5 +1,5 @@
-// VolumeDecoder of volume.h: decodes GOP by GOP and cuts out what is wanted. Volumes whose fourth axis was coded first
-// are held in memory.
+// VolumeDecoder of volume.h. It decodes GOP by GOP and crops to the requested region. If the fourth axis was coded
+// first the slices are held in memory, because they are delivered in another order.
 
 #include <algorithm>
 #include <cstring>
@@ -69,7 +69,7 @@ struct VolumeDecoder::State {
   Decomposition decomposition;
   std::uint64_t slab = 1;  // frames of a GOP
   bool in_order = true;
-  // What is wanted, and the volume it is part of, both after the reduction.
+  // The requested region and the volume that it is part of, both after the reduction.
   VoxelRegion selection;
   VolumeDescription whole;
   VolumeDescription output;
@@ -78,23 +78,23 @@ struct VolumeDecoder::State {
 
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<VolumeMapper> mapper;
-  std::vector<std::byte> picture;  // a slice as it is decoded, where less of it is wanted
+  std::vector<std::byte> picture;  // a decoded slice, if only a part of it is requested
   int picture_width = 0;
   std::optional<MaskDecoder> mask;
   std::optional<MaskOverlay> overlay;
-  std::vector<std::byte> held;  // all slices, where they come in another order
+  std::vector<std::byte> held;  // all slices, if they are delivered in another order
   std::uint64_t given = 0;
-  std::uint64_t seen = 0;  // frames of the stream so far, reduced; those that were passed over count
+  std::uint64_t seen = 0;  // frames of the stream up to here, after reduction, including skipped ones
   const Gop* gop = nullptr;
-  int at = 0;               // frame of `gop`
-  std::vector<int> frames;  // of it, that are wanted together
+  int at = 0;               // next frame of `gop`
+  std::vector<int> frames;  // frames of `gop` to deliver together
   std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<Prefetch> gops;  // last: its thread uses the decoder
+  std::unique_ptr<Prefetch> gops;  // last member: its thread uses the decoder
 
   bool is_predicted() const { return map.prediction != VolumePrediction::kNone; }
   bool is_predictive = false;  // the profile
 
-  LastingFailure failure;  // of read()
+  LastingFailure failure;  // of an earlier read()
 
   void read_header();
   void select();
@@ -170,7 +170,7 @@ void VolumeDecoder::State::select() {
   cuts_rows = output.width < whole.width || output.height < whole.height;
 }
 
-/// Makes `whole` and `selection` those of the volume at its smaller size.
+/// Halves `whole` and `selection` as often as requested.
 void VolumeDecoder::State::reduce() {
   const int levels = params.reduce;
   require(levels >= 0 && levels <= decomposition.spatial_levels, ErrorKind::kBadArgument,
@@ -179,11 +179,11 @@ void VolumeDecoder::State::reduce() {
   const int z_levels = decomposition.layout == Layout::kDyadic ? std::min(levels, decomposition.temporal_levels) : 0;
   require(in_order || z_levels == 0, ErrorKind::kUnsupported,
           "reducing a volume whose fourth axis is transformed would leave out volumes, not slices");
-  // Slices left of every group; groups may end inside a volume only when they were made so.
+  // Each GOP is halved by itself; a GOP may end inside a volume only if none spans two volumes.
   require(whole.volumes == 1 || whole.slices % slab == 0 || z_levels == 0, ErrorKind::kUnsupported,
           "these volumes cannot be reduced: they do not end where the coded groups of slices do");
   step = {std::uint64_t{1} << levels, std::uint64_t{1} << levels, std::uint64_t{1} << z_levels};
-  // The voxel at x is left as the one at x / step; a range keeps all that a voxel of it is left as.
+  // The voxel at x is represented by the one at x / step; a range keeps every representative of its voxels.
   const auto z_place = [&](std::uint64_t z) {
     return z / slab * ((slab + step[2] - 1) / step[2]) + z % slab / step[2];
   };
@@ -201,10 +201,10 @@ void VolumeDecoder::State::reduce() {
   whole.slices = z_place(whole.slices - 1) + 1;
 }
 
-/// From the first slice wanted to the last one, where they stand in the stream: whole groups of them where differences
-/// begin with the first of a group, or where groups were reduced.
+/// Selects the frames of the stream from the first requested slice to the last one. They are whole GOPs if residuals
+/// restart with each GOP, or if GOPs are reduced.
 void VolumeDecoder::State::select_frames(DecoderParams& decoding) {
-  const std::uint64_t left = (slab + step[2] - 1) / step[2];  // of a group
+  const std::uint64_t left = (slab + step[2] - 1) / step[2];  // frames of a GOP after the reduction
   std::uint64_t first = selection.z;
   std::uint64_t end = selection.z + selection.depth;
   if (in_order) {
@@ -224,7 +224,7 @@ void VolumeDecoder::State::select_frames(DecoderParams& decoding) {
 
 void VolumeDecoder::State::select_region(DecoderParams& decoding) {
   if (!cuts_rows) return;
-  // Differences lean on everything above and to the left.
+  // A residual depends on everything above and to the left.
   const auto begin_of = [this](std::uint64_t first) { return is_predicted() ? 0 : static_cast<int>(first); };
   const int x = begin_of(selection.x);
   const int y = begin_of(selection.y);
@@ -257,7 +257,8 @@ void VolumeDecoder::State::begin() {
   if (!in_order) hold_all();
 }
 
-/// From the first slice on that is asked for: who opens a stream may want to know what it is, and no more.
+/// Begins at the first requested slice. Decoding is deferred until the first read(), since a caller may want the
+/// headers alone.
 void VolumeDecoder::State::begin_gops() {
   gops = std::make_unique<Prefetch>([this] { return decoder->make_gop(); }, 2,
                                     [this](Gop& g) {
@@ -278,7 +279,7 @@ bool VolumeDecoder::State::next_picture() {
   return true;
 }
 
-/// What is wanted of a frame of `gop`.
+/// Copies the requested part of a frame of `gop`.
 void VolumeDecoder::State::cut(int frame, std::byte* slice) {
   if (!cuts_rows) {
     mapper->to_stored(*gop, frame, slice);
@@ -293,13 +294,13 @@ void VolumeDecoder::State::cut(int frame, std::byte* slice) {
   for (std::uint64_t y = 0; y < selection.height; ++y, from += row, slice += bytes) std::memcpy(slice, from, bytes);
 }
 
-/// Of the full volume, where the slice z of `whole` stands in it.
+/// The position, in the full volume, of slice z of `whole`.
 std::uint64_t VolumeDecoder::State::z_in_stream(std::uint64_t z) const {
-  const std::uint64_t left = (slab + step[2] - 1) / step[2];  // of a group
+  const std::uint64_t left = (slab + step[2] - 1) / step[2];  // frames of a GOP after the reduction
   return step[2] == 1 ? z : z / left * slab + z % left * step[2];
 }
 
-/// Over what is wanted of slice z of `whole`.
+/// Restores the marked values in the requested part of slice z of `whole`.
 void VolumeDecoder::State::put_marked(std::uint64_t z, std::uint64_t volume, std::byte* slice) {
   if (!mask) return;
   require(volume < info.volume.volumes, ErrorKind::kBadStream, "the stream has more pictures than its volume slices");
@@ -337,7 +338,7 @@ void VolumeDecoder::State::hold_all() {
   }
   require(found == slices, ErrorKind::kBadStream,
           "the stream ends after " + std::to_string(found) + " of " + std::to_string(slices) + " slices");
-  for (std::uint64_t i = 0; mask && i < slices; ++i)  // in their order, in which marks are decoded once
+  for (std::uint64_t i = 0; mask && i < slices; ++i)  // in order, so that marks are decoded once
     put_marked(selection.z + i % output.slices, params.first_volume + i / output.slices,
                held.data() + static_cast<std::size_t>(i) * output.slice_bytes());
 }
@@ -350,7 +351,7 @@ bool VolumeDecoder::State::read(std::byte* slice) {
   }
   for (;;) {
     if (!next_picture()) return false;
-    // Of several volumes, the slices wanted of each.
+    // Of several volumes, deliver the requested slices of each.
     const std::uint64_t z = seen % whole.slices;
     const std::uint64_t volume = seen++ / whole.slices;
     const int frame = at++;

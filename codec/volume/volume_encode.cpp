@@ -1,7 +1,6 @@
-// encode_volume() of volume.h: look at all voxels, choose the map and the structure, code slab by slab, decode again
-// and compare.
-//
-// The source is read anew for each of these rather than held: memory stays at a few slabs. Only a volume whose fourth
+// encode_volume() of volume.h: surveys all voxels, chooses map and structure, codes GOP by GOP, then verifies by
+// decoding. Each pass reads the source again, so memory holds only a few GOPs. The exception is a volume whose fourth
+// axis is coded first: it is held as a whole, because its slices are coded in another order.
 // axis is coded first is held as a whole, because its slices are wanted in another order.
 
 #include <algorithm>
@@ -54,7 +53,7 @@ std::unique_ptr<FileReadBack> FileReadBack::of(FileSink& sink) {
 }
 
 std::unique_ptr<ByteSource> FileReadBack::open() {
-  sink_.seek(sink_.position());  // writes out what is buffered
+  sink_.seek(sink_.position());  // flushes the buffer
   return std::make_unique<FileSource>(sink_.temporary_path());
 }
 
@@ -106,16 +105,16 @@ void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
     refuse("prediction has neither levels nor wavelets nor a layout");
 }
 
-/// What a lossy stream is made of: numbers in proportion to the values (those of floats stand for their exponents), and
-/// a single plane of them, because an error in the upper of two would be a large one.
+/// The map for lossy coding. Numbers are proportional to the values (exact numbers of floats are not: they include
+/// exponents) and fit into one plane, because an error in the upper of two planes would be large.
 VolumeMap lossy_map(const VolumeAnalysis& analysis, VolumeMap exact) {
   const bool real = is_real(exact.format.type);
   const double range = analysis.max_value() - analysis.min_value();
   if ((!real && exact.planes() == 1) || exact.last == 0 || range == 0) return exact;
-  constexpr double kSteps = 65000;  // of 16 bits; the rest is room for rounding
+  constexpr double kSteps = 65000;  // of the 65536 of 16 bits; the rest allows for rounding
   double bound = range / (2 * kSteps);
   bound = real ? std::max(bound, least_bound(analysis)) : std::ceil(bound);
-  // More, where the resolution of a float or what all integers are multiples of takes more room than that.
+  // Doubles the bound while the resolution of the float type, or the common factor of the integers, needs more bits.
   for (;; bound *= 2)
     if (VolumeMap map = bounded_map(analysis, bound); map.planes() == 1) return map;
 }
@@ -126,11 +125,11 @@ VolumeMap map_without_palette(const VolumeDescription& volume, const VolumeAnaly
   if (params.is_lossy()) map = lossy_map(analysis, std::move(map));
   map.slices = volume.slices;
   map.volumes = volume.volumes;
-  (void)map.pixel_format();  // that there is one
+  (void)map.pixel_format();  // throws if there is none
   return map;
 }
 
-/// All but the structure.
+/// Everything but the structure.
 EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& map, const VolumeEncoderParams& v) {
   EncoderParams p;
   p.lossless = !v.is_lossy();
@@ -140,7 +139,7 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
   p.bits_per_pixel = v.bits_per_voxel.value_or(0);
   if (v.ratio) p.bits_per_pixel = 8.0 * static_cast<double>(volume.voxel.bytes()) / *v.ratio;
   p.psnr = v.psnr.value_or(0);
-  if (p.psnr > 0 && map.last > 0)  // the peak is what occurs, not what the bits could hold
+  if (p.psnr > 0 && map.last > 0)  // the peak is the largest value that occurs, not the largest that fits
     p.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
   p.profile = v.profile;
   p.fast_mode = v.fast_mode;
@@ -153,14 +152,14 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
   p.settings = v.settings;
   p.spool_path = v.spool_path;
   p.even_ends = false;
-  // The number of layers is known before the stream begins, because what they are worth stands before them.
+  // The layers are counted before the stream begins, because the box with their errors precedes them.
   p.layers = v.layers != 0 ? v.layers : p.profile == Profile::kDense || v.is_lossy() ? 9 : 4;
-  p.measure_errors = false;              // verify() measures every cut
+  p.measure_errors = false;              // verify() measures every truncation point
   p.part_checks = !p.has_byte_target();  // for regions
   return p;
 }
 
-/// With what candidates are tried: lossy ones with the same quantiser, so that bytes can be compared.
+/// The parameters of trials. Lossy candidates have the same quantiser, so that their bytes are comparable.
 EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
   if (coding.lossless) return coding;
   EncoderParams p;
@@ -175,15 +174,15 @@ EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
   return p;
 }
 
-/// Everything that is settled before the first slice is coded.
+/// What is decided before the first slice is coded.
 struct Plan {
   VolumeMap map;
   EncoderParams coding;
   std::string text;
   double peak = 0;                     ///< largest minus least value
-  std::optional<VolumeMarker> marker;  ///< finds what is no number of the map
-  double usual = 0;                    ///< for slices of nothing else
-  std::uint64_t hash = 0;              ///< of all slices, for VolumeVerify::kRunning
+  std::optional<VolumeMarker> marker;  ///< finds values outside the map
+  double usual = 0;                    ///< value for slices of nothing but marks
+  std::uint64_t hash = 0;              ///< hash of all slices, for VolumeVerify::kRunning
 };
 
 VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
@@ -198,7 +197,7 @@ VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams
   return c;
 }
 
-/// One number for all slices, whoever hashed which and when.
+/// An order-independent hash of all slices.
 class SliceHash {
  public:
   explicit SliceHash(std::uint64_t slices) : of_slices_(static_cast<std::size_t>(slices)) {}
@@ -217,10 +216,10 @@ class SliceHash {
   std::vector<std::uint64_t> of_slices_;
 };
 
-// Slices that threads have in their hands at once, in bytes.
+// Bytes of slices that all threads together process at once.
 constexpr std::size_t kMostInHands = std::size_t{32} << 20;
 
-/// As many threads as were asked for, fewer where slices are large.
+/// As many threads as requested, fewer where slices are large.
 std::unique_ptr<ThreadPool> pool_for_slices(const SliceSource& source, const VolumeEncoderParams& params) {
   const std::size_t most = std::max<std::size_t>(1, kMostInHands / source.description().slice_bytes());
   if (!source.reads_anywhere() || most == 1 || params.workers.run) return std::make_unique<ThreadPool>(1);
@@ -229,17 +228,17 @@ std::unique_ptr<ThreadPool> pool_for_slices(const SliceSource& source, const Vol
   return pool;
 }
 
-/// All voxels, looked at once.
+/// What one pass over all voxels finds.
 struct Survey {
   explicit Survey(const VolumeDescription& volume) : analysis(volume.voxel), trial(volume), hash(volume.all_slices()) {}
-  VolumeAnalysis analysis;  ///< of scalars without a mark
-  VolumeTrial trial;        ///< of slices with these filled
+  VolumeAnalysis analysis;  ///< unmarked scalars
+  VolumeTrial trial;        ///< a piece with filled marks
   std::optional<VolumeMarker> marker;
-  std::vector<std::uint8_t> mask;  ///< content of its box; empty: no scalar has a mark
-  SliceHash hash;                  ///< if that is asked for
+  std::vector<std::uint8_t> mask;  ///< content of the mask box; empty: no marks
+  SliceHash hash;                  ///< if requested
 };
 
-/// Of scalars that all are numbers: in pieces, several at once where slices can be read so.
+/// Surveys slices without marks: in pieces, and several slices in parallel if the source allows it.
 void look_at_slices(SliceSource& source, const VolumeEncoderParams& params, bool hashes, Survey& survey) {
   const VolumeDescription& volume = source.description();
   const bool tries = params.effort != VolumeEffort::kFast;
@@ -306,7 +305,7 @@ Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   return survey;
 }
 
-/// Reads the volume for the first time. Throws what is wrong with the request before any byte is written.
+/// Reads the volume for the first time. Throws for invalid requests before any byte is written.
 Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
   const VolumeDescription volume = source.description();
   check_request(volume, params);
@@ -356,7 +355,7 @@ Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
   return plan;
 }
 
-/// What is known of a volume's coding while it goes on (VolumeVerify::kRunning).
+/// State of verification during coding (VolumeVerify::kRunning).
 struct Running {
   Running(std::uint64_t slices, ByteSink& s) : source(slices), sink(s) {}
 
@@ -376,11 +375,11 @@ struct Running {
   };
 
   SliceHash source;
-  VolumeError error;  ///< of what the map makes of them and back
+  VolumeError error;  ///< error of mapping there and back
   Sink sink;
 };
 
-/// The slices as samples, in the order they are coded.
+/// Delivers the slices as samples, in coding order.
 class SliceFeed {
  public:
   SliceFeed(SliceSource& source, const VolumeMap& map, const VolumeEncoderParams& params, Running* running)
@@ -402,7 +401,7 @@ class SliceFeed {
       read(s, held_.data() + static_cast<std::size_t>(s) * volume_.slice_bytes());
   }
 
-  /// As many as go in; false when there are none left.
+  /// Fills the GOP as far as slices are left; false if there is none.
   bool fill(Gop& gop) {
     const int n = static_cast<int>(
         std::min<std::uint64_t>(volume_.all_slices() - next_, static_cast<std::uint64_t>(gop.capacity())));
@@ -422,7 +421,7 @@ class SliceFeed {
   }
 
  private:
-  /// What a thread works with.
+  /// Buffers of one thread.
   struct Hands {
     std::vector<std::byte> slice;
     std::vector<std::byte> back;
@@ -433,7 +432,7 @@ class SliceFeed {
     if (running_) running_->source.set(number, slice, volume_.slice_bytes());
   }
 
-  /// Of the slice, what the samples stand for.
+  /// Compares the slice with what its samples map back to.
   VolumeError compare(const std::byte* slice, const Gop& gop, int frame, Hands& hands) const {
     mapper_.to_stored(gop, frame, hands.back.data());
     const std::size_t scalars = hands.back.size() / static_cast<std::size_t>(bytes_of(volume_.voxel.type));
@@ -456,14 +455,14 @@ class SliceFeed {
   VolumeDescription volume_;
   VolumeMapper mapper_;
   Running* running_;  ///< may be null
-  bool anywhere_;     ///< else by one thread
+  bool anywhere_;     ///< slices may be read in any order by several threads; else by one thread in order
   std::unique_ptr<ThreadPool> pool_;
   std::vector<Hands> hands_;
-  std::vector<std::byte> held_;  ///< all slices, where they are wanted in another order and come in theirs
-  std::uint64_t next_ = 0;       ///< frame
+  std::vector<std::byte> held_;  ///< all slices, if the source delivers them in another order than they are coded in
+  std::uint64_t next_ = 0;       ///< next frame
 };
 
-// Slabs that are read ahead of a device: one goes up while the next is read, and one is to spare.
+// GOPs read ahead of a device: one is uploaded while the next is read, and one is spare.
 constexpr int kGopsForDevice = 3;
 
 /// Reads the volume for the second time. Returns the position of the last box's payload.
@@ -490,10 +489,10 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   return last_box;
 }
 
-// Slices that are compared at once, in bytes of either volume.
+// Bytes of slices that are compared at once, for each of the two volumes.
 constexpr std::size_t kMostCompared = std::size_t{16} << 20;
 
-/// Distance of the volume from what so many layers of its stream give. Reads the volume again.
+/// Decodes the first `layers` layers and compares them with the volume, which is read again.
 VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const VolumeEncoderParams& params,
                     const Backend* backend) {
   VolumeDecoderParams decoding;
@@ -501,7 +500,7 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
   decoding.threads = params.threads;
   decoding.workers = params.workers;
   decoding.simd = params.simd;
-  decoding.limits = kNoLimits;  // what could be encoded may be decoded
+  decoding.limits = kNoLimits;  // whatever was encoded may be decoded
   VolumeDecoder decoder(coded, decoding, backend);
   const VolumeDescription& volume = decoder.output();
   const std::size_t bytes = volume.slice_bytes();
@@ -529,13 +528,14 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
       else
         errors[i] = compare_scalars(original, volume.voxel, &given[i * bytes], volume.voxel, scalars);
     });
-    for (std::size_t i = 0; i < n; ++i) error.add(errors[i]);  // in their order, whoever compared them
+    // in a fixed order, so that sums do not depend on the threads
+    for (std::size_t i = 0; i < n; ++i) error.add(errors[i]);
     z += n;
   }
   return error;
 }
 
-/// Throws Mismatch when the stream gives less than it promises.
+/// Throws Mismatch when the stream violates its bound.
 void check_promise(const VolumeError& error, const VolumeMap& map) {
   require(!map.exact() || error.different == 0, ErrorKind::kMismatch,
           std::to_string(error.different) + " values differ from the input");
@@ -543,7 +543,7 @@ void check_promise(const VolumeError& error, const VolumeMap& map) {
           "an error of " + number_text(error.max) + " where at most " + number_text(map.max_error) + " was promised");
 }
 
-/// What is left to do when all was checked while it was coded.
+/// Ends VolumeVerify::kRunning.
 VolumeCuts conclude(const Running& running, ReadBack& again, const Plan& plan) {
   require(running.source.digest() == plan.hash, ErrorKind::kMismatch,
           "the input gave other values when it was read again");
@@ -561,7 +561,7 @@ VolumeCuts conclude(const Running& running, ReadBack& again, const Plan& plan) {
   return result;
 }
 
-/// Decodes every cut of the finished stream, checks the whole, and says what each layer is worth.
+/// Decodes the finished stream at every layer, checks it completely, and returns the errors of the layers.
 VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const VolumeEncoderParams& params,
                   const Backend* backend) {
   VolumeCuts result;
@@ -576,7 +576,7 @@ VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const 
   return result;
 }
 
-/// Bytes of voxels from which on a table is worth its place.
+/// Bytes of voxels from which on a front table pays.
 constexpr std::uint64_t kWorthFrontTable = std::uint64_t{1} << 20;
 
 std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan) {
@@ -598,7 +598,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
     plan.coding.boxes.insert(plan.coding.boxes.begin(), empty_front_table(room));
   }
   const bool verifies = again && params.verify;
-  if (verifies) {  // room for what the layers are worth, which is written when it is known
+  if (verifies) {  // reserves the box for the errors of layers, which are written later
     VolumeCuts unknown;
     unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
     plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
@@ -616,19 +616,20 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   result.seconds = watch.seconds();
   result.transform = plan.text;
   result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
-  if (running) result.cuts = conclude(*running, *again, plan);  // before anything is written over
+  if (running) result.cuts = conclude(*running, *again, plan);  // before anything is overwritten
   if (room > 0) write_front_table(*again, room);
   if (!verifies) return result;
   try {
     if (!running) result.cuts = verify(source, *again, plan, params, backend);
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // of our own making
+    if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());  // the encoder's own fault
     throw;
   }
   std::vector<std::uint8_t> cuts = serialise(result.cuts);
   append_crc(cuts);
   again->replace(cuts_at, cuts.data(), cuts.size());
-  result.cuts = parse_volume_cuts(cuts.data(), cuts.size());  // errors without a number are not known
+  // as a reader sees them: rounded, or unknown where a field cannot hold them
+  result.cuts = parse_volume_cuts(cuts.data(), cuts.size());
   result.verified = true;
   return result;
 }

@@ -1,4 +1,4 @@
-// How far the scalars of one volume are from those of another (volume.h).
+// Error statistics between two volumes (compare_scalars() of volume.h).
 
 #include <algorithm>
 #include <bit>
@@ -29,9 +29,9 @@ double VolumeError::psnr() const {
 
 namespace {
 
-/// Of two 64-bit integers, whose values a double does not hold.
+/// The distance of two 64-bit integers, which a double cannot represent.
 double distance_of_wide(const std::byte* a, bool big_a, const std::byte* b, bool big_b, bool is_signed) {
-  const auto key = [is_signed](const std::byte* stored, bool big) {  // in the order of the values
+  const auto key = [is_signed](const std::byte* stored, bool big) {  // ascending with the value
     std::uint64_t bits = 0;
     for (std::size_t i = 0; i < 8; ++i) bits = bits << 8 | std::to_integer<std::uint64_t>(stored[big ? i : 7 - i]);
     return is_signed ? bits ^ std::uint64_t{1} << 63 : bits;
@@ -41,8 +41,8 @@ double distance_of_wide(const std::byte* a, bool big_a, const std::byte* b, bool
   return static_cast<double>(x > y ? x - y : y - x);
 }
 
-/// Of integers of 8 or 16 bits, T, in the same format: all sums of a piece are exact in integers, and vectors take
-/// them.
+/// Compares integers T of 8 or 16 bits in the same format. The sums of a piece are exact integers, so the loops
+/// vectorise.
 template <class T>
 VolumeError compare_small(const std::byte* a, const std::byte* b, bool swap, std::size_t scalars) {
   constexpr std::size_t kPiece = 4096;
@@ -66,7 +66,7 @@ VolumeError compare_small(const std::byte* a, const std::byte* b, bool swap, std
       largest = std::max(largest, x);
       most = std::max(most, d);
       different += d != 0 ? 1 : 0;
-      squared += static_cast<std::uint32_t>(d) * static_cast<std::uint32_t>(d);  // below 2^32
+      squared += static_cast<std::uint32_t>(d) * static_cast<std::uint32_t>(d);  // d^2 < 2^32
     }
     e.squared += static_cast<double>(squared);
     e.different += different;
@@ -111,7 +111,7 @@ VolumeError compare_scalars(const std::byte* a, const VoxelFormat& fa, const std
         wide ? distance_of_wide(a, fa.big_endian, b, fb.big_endian, is_signed(fa.type)) : std::fabs(va - vb);
     if (alike && d == 0) continue;
     ++e.different;
-    if (d == 0) continue;  // the two zeros of floats
+    if (d == 0) continue;  // +0 and -0
     if (std::isnan(d)) {
       e.max = e.squared = std::numeric_limits<double>::infinity();
     } else {

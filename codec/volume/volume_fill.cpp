@@ -1,3 +1,4 @@
+// Pull-push interpolation (Gortler et al. 1996) of the marked places of a slice.
 #include "codec/volume/volume_fill.h"
 
 #include <algorithm>
@@ -29,11 +30,11 @@ void SliceFiller::fill_channel(std::size_t channel, std::span<const std::uint8_t
         full.known[i] ? scalar_value(slice + (i * channels + channel) * scalar, format.type, format.big_endian) : 0;
   }
   if (all) return;
-  // Means of what is known in squares of two by two, until everything is.
+  // Pull: means of the known values in 2x2 squares, until all are known.
   while (true) {
     const Level& fine = levels_.back();
     if (std::all_of(fine.known.begin(), fine.known.end(), [](std::uint8_t k) { return k != 0; })) break;
-    if (fine.width == 1 && fine.height == 1) {  // nothing is
+    if (fine.width == 1 && fine.height == 1) {  // no value is known
       levels_.back().values[0] = usual_;
       break;
     }
@@ -60,7 +61,8 @@ void SliceFiller::fill_channel(std::size_t channel, std::span<const std::uint8_t
       }
     levels_.push_back(std::move(coarse));
   }
-  // Back: what is not known between the four around it of the coarser level, three quarters for the nearest of an axis.
+  // Push: an unknown value is interpolated from the four around it at the coarser level, with weights 3/4 and 1/4 on
+  // each axis.
   for (std::size_t l = levels_.size() - 1; l-- > 0;) {
     const Level& coarse = levels_[l + 1];
     Level& fine = levels_[l];

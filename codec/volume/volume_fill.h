@@ -1,5 +1,5 @@
-// What is coded at the places of marked scalars (volume_mask.h): values that go on smoothly from those around, so that
-// neither the wavelet nor the prediction has an edge to code.
+// Fills the places of marked scalars (volume_mask.h) with smooth values, so that neither wavelet nor prediction has an
+// edge to code there.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace trivelet {
 
-/// Fills slices one after the other, by halving them and going back (Gortler et al. 1996, "pull-push"): a place takes
-/// the mean of the scalars around it at the finest scale that has any, between which it is interpolated.
+/// Fills slices one after the other by pull-push interpolation (Gortler et al. 1996): a place gets the mean of the
+/// scalars around it at the finest scale that has any, interpolated between scales.
 class SliceFiller {
  public:
-  /// `usual`: of a slice without any scalar to go by, if no slice before had one.
+  /// `usual`: the value for slices without any unmarked scalar, until a slice has one.
   SliceFiller(const VolumeDescription& volume, double usual) : volume_(volume), usual_(usual) {}
-  /// Writes over the marked scalars of a slice.
+  /// Overwrites the marked scalars of a slice.
   void fill(std::span<const std::uint8_t> marks, std::byte* slice);
 
  private:
@@ -34,7 +34,7 @@ class SliceFiller {
   std::vector<Level> levels_;
 };
 
-/// The slices of another source, filled.
+/// Another source's slices with marked scalars filled.
 class FilledSlices final : public SliceSource {
  public:
   FilledSlices(SliceSource& source, VolumeMarker marker, double usual);

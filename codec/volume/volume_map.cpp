@@ -1,3 +1,4 @@
+// Maps of volumes: their box, the survey of values that chooses them, and their application to slices.
 #include "codec/volume/volume_map.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace {
 int width_bits(VoxelType t) { return 8 * bytes_of(t); }
 std::uint64_t mask_of(int bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
 
-// Bits of a scalar <-> its key.
+// Converts between the bits of a scalar and its key.
 std::uint64_t key_of(std::uint64_t bits, VoxelType t) {
   if (!is_signed(t)) return bits;
   const std::uint64_t sign = std::uint64_t{1} << (width_bits(t) - 1);
@@ -79,7 +80,7 @@ std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b, std::uint64_t c
   return a / c + (a % c + b >= c ? 1 : 0);
 }
 
-// The space between neighbouring floats around `magnitude`.
+// The distance of neighbouring floats around `magnitude`.
 double resolution(VoxelType t, double magnitude) {
   if (t == VoxelType::kF64) return std::nextafter(magnitude, std::numeric_limits<double>::infinity()) - magnitude;
   const auto m = static_cast<float>(magnitude);
@@ -132,7 +133,7 @@ namespace {
 
 constexpr std::uint8_t kMapVersion = 1;
 
-// Like ByteReader, in the words of the map.
+// A ByteReader whose errors name the map.
 class Fields {
  public:
   Fields(const std::uint8_t* bytes, std::size_t size) : at_(bytes), end_(bytes + size) {}
@@ -178,7 +179,7 @@ std::vector<std::uint8_t> serialise(const VolumeMap& m) {
     case VolumeMap::Kind::kPalette: {
       std::uint64_t before = 0;
       for (std::size_t i = 0; i < m.palette.size();) {
-        // a gap, then how many keys follow each other without one
+        // pairs: a gap, then the length of a run of successive keys
         std::size_t run = 1;
         while (i + run < m.palette.size() && m.palette[i + run] == m.palette[i] + run) ++run;
         w.varint(m.palette[i] - before);
@@ -277,10 +278,10 @@ VolumeAnalysis::VolumeAnalysis(const VoxelFormat& format) : format_(format) {
   if (bytes_of(format.type) <= 2)
     seen_.assign(std::size_t{1} << width_bits(format.type), 0);
   else
-    table_.assign(1024, 0);  // grows; few volumes of wide scalars have few values
+    table_.assign(1024, 0);  // grows on demand; volumes of wide scalars rarely have few values
 }
 
-// Where `key` is in the table, or would be.
+// The slot of `key`, or the free one where it belongs.
 std::uint64_t& VolumeAnalysis::slot_of(std::uint64_t key) {
   std::size_t at = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> 32) & (table_.size() - 1);
   while (table_[at] != 0 && table_[at] != key + 1) at = (at + 1) & (table_.size() - 1);
@@ -309,11 +310,11 @@ void VolumeAnalysis::add_keys(const std::byte* stored, std::size_t scalars) {
   const bool swap = must_swap(format_.big_endian);
   const VoxelType type = format_.type;
   if constexpr (sizeof(U) <= 2) {
-    // Integers: a key is the bits, their sign turned over.
+    // Integers: the key is the bits with the sign bit flipped.
     const auto sign = static_cast<U>(is_signed(type) ? 1u << (8 * sizeof(U) - 1) : 0u);
     std::uint8_t* seen = seen_.data();
     const auto see = [&](std::size_t i) { seen[load<U>(stored + i * sizeof(U), swap) ^ sign] = 1; };
-    // Air is the same for long: eight bytes that are those of before say nothing.
+    // Runs of equal scalars (air) are common: skip eight bytes that equal the previous eight.
     constexpr std::size_t kTogether = 8 / sizeof(U);
     std::size_t i = 0;
     for (std::uint64_t last = 0; i + kTogether <= scalars; i += kTogether) {
@@ -357,7 +358,7 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
     by_width(format_.type,
              [&](auto u) { first_ = key_of(load<decltype(u)>(stored, must_swap(format_.big_endian)), format_.type); });
     add_key(first_);
-    min_value_ = 1;  // above max_value_: none yet
+    min_value_ = 1;  // above max_value_: no value yet
     max_value_ = 0;
   }
   scalars_ += scalars;
@@ -372,7 +373,7 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
   find_range();
 }
 
-// Of narrow scalars everything follows from the keys seen.
+// For narrow scalars everything follows from the set of keys.
 void VolumeAnalysis::find_range() {
   const auto* first = static_cast<const std::uint8_t*>(std::memchr(seen_.data(), 1, seen_.size()));
   min_ = static_cast<std::uint64_t>(first - seen_.data());
@@ -400,7 +401,7 @@ void VolumeAnalysis::add(const VolumeAnalysis& other) {
   max_ = std::max(max_, other.max_);
   gcd_ = std::gcd(std::gcd(gcd_, other.gcd_), std::max(first_, other.first_) - std::min(first_, other.first_));
   not_finite_ += other.not_finite_;
-  if (min_value_ > max_value_) {  // none yet
+  if (min_value_ > max_value_) {  // no value yet
     min_value_ = other.min_value_;
     max_value_ = other.max_value_;
   } else if (other.min_value_ <= other.max_value_) {
@@ -468,7 +469,7 @@ double largest_magnitude(const VolumeAnalysis& a) {
   return std::max(std::fabs(a.min_value()), std::fabs(a.max_value()));
 }
 
-// Of a float that was calculated from a step, at most.
+// Rounding error of a float that was calculated as a multiple of a step, at most.
 double rounding_of(const VolumeAnalysis& a) {
   const double largest = largest_magnitude(a);
   return resolution(a.format().type, largest) + 4 * resolution(VoxelType::kF64, largest);
@@ -486,7 +487,7 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
   m.format = a.format();
   if (!is_real(m.format.type)) {
     const std::uint64_t g = a.common_scale();
-    // Steps of g (2n + 1): numbers stand for the middle of 2n + 1 possible values, the furthest of which is n g away.
+    // A step of g (2n + 1): a number represents the middle of 2n + 1 possible values, the furthest n g away.
     const double most = std::floor(max_error / static_cast<double>(g));
     const std::uint64_t range = (a.max_key() - a.min_key()) / g;
     const std::uint64_t n = most >= static_cast<double>(range) ? range : static_cast<std::uint64_t>(most);
@@ -502,7 +503,7 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
   require(a.not_finite() == 0, ErrorKind::kBadArgument,
           std::to_string(a.not_finite()) + " voxels are not finite, and have no error");
   if (max_error == 0) return exact_map(a, false);
-  // Half a step, plus the rounding of the sum in double and of the result to the type, stays within the bound.
+  // Half a step, the rounding of the sum in double and that of the result to the type together stay within the bound.
   const double rounding = rounding_of(a);
   require(max_error > 2 * rounding, ErrorKind::kBadArgument,
           "a maximum error of " + std::to_string(max_error) + " is below the resolution of " +
@@ -544,7 +545,7 @@ std::uint64_t VolumeMap::key(std::uint64_t n) const {
   n = std::min(n, last);
   switch (kind) {
     case Kind::kAffine: {
-      // The last number may stand for something beyond the last key; it does not get that far.
+      // The last number may represent values beyond the last key, so it is clamped.
       if (n != 0 && n > (last_key - offset) / scale) return last_key;
       return offset + n * scale;
     }
@@ -585,8 +586,8 @@ void store_sample(std::byte* row, int x, std::uint64_t v) {
   std::memcpy(row + static_cast<std::size_t>(x) * sizeof s, &s, sizeof s);
 }
 
-/// A row of narrow scalars by a table. Steps from one to the next, and whether its bytes are swapped, of what is looked
-/// up and of what is found.
+/// Maps a row of narrow scalars with a table. Each side has a distance from scalar to scalar, and a flag for swapped
+/// bytes.
 template <class From, class To>
 void look_up(const std::byte* from, std::size_t from_step, bool swap_from, const std::vector<std::uint16_t>& table,
              std::byte* to, std::size_t to_step, bool swap_to, int n) {
@@ -608,7 +609,7 @@ ScalarShift shift_of(const VolumeMap& m) {
   return s;
 }
 
-/// Rows as a single one where nothing is between them.
+/// Merges rows into a single one if they are contiguous.
 template <class View, class F>
 void for_rows(const View& v, int frame, const F& f) {
   const auto width = static_cast<std::size_t>(v.shape.width);
@@ -640,7 +641,7 @@ void VolumeMapper::to_samples(const std::byte* stored, Gop& gop, int frame) cons
   for (int c = 0; c < f.channels; ++c)
     for (int p = 0; p < planes; ++p) {
       const MutableVolumeView v = gop.plane(component_of(map_, c, p));
-      // Plane 0 has the 16 highest bits, the last one the rest.
+      // Plane 0 holds the 16 most significant bits, the last plane the rest.
       const int shift = planes == 1 ? 0 : std::max(0, low_bits - 16 * p);
       const int plane_bits = planes == 1 || p == 0 ? 16 : std::min(16, low_bits - 16 * (p - 1));
       const std::uint64_t mask = mask_of(plane_bits);

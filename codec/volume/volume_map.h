@@ -1,11 +1,11 @@
-// From the scalars of a volume (8..64 bits, integers and floats) to the codec's samples (1..16 bits), and exactly back.
+// Maps the scalars of a volume (8..64 bits, integers and floats) to the codec's samples (1..16 bits) and back.
 //
 // Every stored scalar has a *key*: an unsigned integer of the scalar's width that keeps the order of the values (signed
 // integers: sign bit flipped; IEEE floats: sign bit flipped, all bits of negative ones inverted). A map turns keys into
 // *numbers* 0, 1, 2, …:
 //
-//   affine    key = offset + scale * number        (scale: what all differences have in common; 2E + 1 times that when
-//                                                   every value may err by E)
+//   affine    key = offset + scale * number        (scale: the common factor of all differences; 2E + 1 times that
+//                                                   when every value may err by E)
 //   palette   key = table[number]                   (table: the keys that occur, ascending)
 //   real      value = offset + scale * number       (floats that may err; offset and scale are real)
 //
@@ -39,27 +39,27 @@ struct VolumeMap {
   Kind kind = Kind::kAffine;
   Order order = Order::kFile;
   Prediction prediction = Prediction::kNone;
-  std::uint64_t offset = 0;  ///< a key (affine)
+  std::uint64_t offset = 0;  ///< affine: the key of number 0
   std::uint64_t scale = 1;   ///< affine
   double real_offset = 0;
   double real_scale = 1;
   std::uint64_t last = 0;                ///< the largest number
-  std::uint64_t last_key = 0;            ///< affine: keys above are limited to it
-  double max_error = 0;                  ///< no value is further from the original than this
+  std::uint64_t last_key = 0;            ///< affine: larger keys are clamped to it
+  double max_error = 0;                  ///< bound of every value's error
   std::vector<std::uint64_t> palette{};  ///< ascending keys
-  std::uint64_t slices = 1;              ///< along the third axis
-  std::uint64_t volumes = 1;             ///< along all further ones
+  std::uint64_t slices = 1;              ///< extent of the third axis
+  std::uint64_t volumes = 1;             ///< product of the further extents
 
   int bits() const;    ///< of a number
   int planes() const;  ///< components per channel, 1..4
   int plane_bits() const { return bits() < 16 ? bits() : 16; }
-  /// What a number stands for, those above `last` for what that does.
+  /// The key of a number; numbers above `last` are clamped to it.
   std::uint64_t key(std::uint64_t number) const;
   double value(std::uint64_t number) const;
   bool exact() const { return max_error == 0; }
-  /// Of the coded picture. Unsupported when channels and planes make more than four components.
+  /// The format of the coded picture. Throws Unsupported when channels and planes make more than four components.
   PixelFormat pixel_format() const;
-  /// Place of a slice (volume by volume) in the coded sequence.
+  /// The position of a slice (counted volume by volume) in the coded sequence.
   std::uint64_t frame_of(std::uint64_t slice) const {
     return order == Order::kFile ? slice : slice % slices * volumes + slice / slices;
   }
@@ -69,10 +69,10 @@ struct VolumeMap {
 std::vector<std::uint8_t> serialise(const VolumeMap& map);
 /// Throws BadStream or Unsupported.
 VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size);
-/// The map in a stream's boxes; nothing when it holds no volume. Throws as parse_volume_map().
+/// The map in a stream's boxes; empty if it holds no volume. Throws as parse_volume_map().
 std::optional<VolumeMap> volume_map_of(const std::vector<ExtraBox>& boxes);
 
-/// What occurs in a volume; from all its voxels, in any pieces.
+/// Survey of the values that occur in a volume. It takes all voxels, in pieces of any size.
 class VolumeAnalysis {
  public:
   explicit VolumeAnalysis(const VoxelFormat& format);
@@ -80,18 +80,18 @@ class VolumeAnalysis {
     add_scalars(stored, voxels * static_cast<std::size_t>(format_.channels));
   }
   void add_scalars(const std::byte* stored, std::size_t scalars);
-  /// What another one of the same format has seen.
+  /// Merges the survey of another part of the volume.
   void add(const VolumeAnalysis& other);
 
   const VoxelFormat& format() const { return format_; }
   std::uint64_t scalars() const { return scalars_; }
   std::uint64_t min_key() const { return min_; }
   std::uint64_t max_key() const { return max_; }
-  /// What all differences of keys are multiples of; 1 when there is nothing but one value.
+  /// The greatest common divisor of all differences of keys; 1 if only one value occurs.
   std::uint64_t common_scale() const;
-  /// How many different keys there are, 0 when more than kMaxPalette.
+  /// The number of distinct keys; 0 if more than kMaxPalette.
   std::size_t distinct() const;
-  std::vector<std::uint64_t> keys() const;  ///< ascending; only when distinct() > 0
+  std::vector<std::uint64_t> keys() const;  ///< ascending; only if distinct() > 0
   std::uint64_t not_finite() const { return not_finite_; }
   double min_value() const { return min_value_; }  ///< over finite values
   double max_value() const { return max_value_; }
@@ -112,31 +112,32 @@ class VolumeAnalysis {
   std::uint64_t not_finite_ = 0;
   double min_value_ = 0;
   double max_value_ = 0;
-  std::vector<std::uint8_t> seen_;    // narrow scalars: by key
-  std::vector<std::uint64_t> table_;  // wide scalars: open addressing, key + 1; empty when given up
+  std::vector<std::uint8_t> seen_;  // narrow scalars: which keys occur
+  // wide scalars: hash table with open addressing, holding key + 1; empty after too many keys
+  std::vector<std::uint64_t> table_;
   std::size_t used_ = 0;
-  bool has_last_ = false;  // the last key of the wide table is ~0, which key + 1 cannot say
+  bool has_last_ = false;  // key ~0 occurs, for which key + 1 overflows
 };
 
-/// The map with which every scalar comes back bit for bit: a palette if `palette`, else affine. Unsupported when a
-/// palette is wanted and there are too many different values.
+/// The map that restores every scalar bit for bit: a palette if `palette`, else affine. Throws Unsupported when a
+/// palette is requested and there are too many distinct values.
 VolumeMap exact_map(const VolumeAnalysis& analysis, bool palette);
-/// A palette is worth trying: fewer values occur than lie between the least and the largest.
+/// Whether a palette is worth a trial: fewer values occur than lie between the least and the largest.
 bool palette_may_pay(const VolumeAnalysis& analysis);
-/// The map with which no value errs by more than `max_error` (stored units). BadArgument when the type's own resolution
-/// does not allow it, or when floats are not finite, which are marked (volume_mask.h) before.
+/// The map with which no value errs by more than `max_error` (stored units). Throws BadArgument when the resolution of
+/// the type does not allow it, or for floats that are not finite (these are marked first, see volume_mask.h).
 VolumeMap bounded_map(const VolumeAnalysis& analysis, double max_error);
-/// Of floats: a bound that their resolution allows, about the least.
+/// For floats: approximately the least bound that their resolution allows.
 double least_bound(const VolumeAnalysis& analysis);
 
-/// Applies a map. Thread safe once made.
+/// Applies a map. Thread-safe after construction.
 class VolumeMapper {
  public:
   explicit VolumeMapper(VolumeMap map);
   const VolumeMap& map() const { return map_; }
-  /// Stored scalars of a picture into frame `frame` of `gop`, row by row.
+  /// Maps the stored scalars of a picture to frame `frame` of `gop`, row by row.
   void to_samples(const std::byte* stored, Gop& gop, int frame) const;
-  /// The inverse. Numbers above `last` are limited to it.
+  /// The inverse. Numbers above `last` are clamped to it.
   void to_stored(const Gop& gop, int frame, std::byte* stored) const;
 
  private:
@@ -144,8 +145,8 @@ class VolumeMapper {
   bool is_shift() const;
 
   VolumeMap map_;
-  std::vector<std::uint16_t> samples_;  // narrow scalars, one plane, no shift: by stored bits
-  std::vector<std::uint16_t> stored_;   // likewise: by number
+  std::vector<std::uint16_t> samples_;  // table for narrow scalars in one plane without a shift, by stored bits
+  std::vector<std::uint16_t> stored_;   // its inverse, by number
 };
 
 }  // namespace trivelet

@@ -1,3 +1,5 @@
+// Finds, codes and restores marked scalars. Marks are coded with an adaptive binary range coder whose contexts are
+// neighbouring marks (FORMAT.md "Mask").
 #include "codec/volume/volume_mask.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@ namespace {
 constexpr std::uint8_t kMaskVersion = 1;
 constexpr std::uint64_t kGroupSlices = 32;
 constexpr std::uint64_t kMaxGroupSlices = 128;
-constexpr std::uint32_t kEven = 32768;  // probability of a plain bit
+constexpr std::uint32_t kEven = 32768;  // probability of an equiprobable bit
 constexpr int kMarkBits = 8;
 constexpr std::int64_t kBitsBeyondEnd = 16;
 
@@ -40,8 +42,8 @@ struct MaskContexts {
   dense::State like;
 };
 
-/// The decisions of a slice in their order, for a coder that writes or one that reads: decide(state, value) asks
-/// value() or the codeword, plain(value) gives the number of kMarkBits.
+/// Visits the decisions of a slice in order, for reading or writing: decide(state, value) returns value() or reads the
+/// codeword; plain(value) handles a number of kMarkBits.
 template <class Bits>
 void code_slice(const VolumeDescription& v, std::vector<MaskContexts>& contexts, std::span<const std::uint8_t> before,
                 std::span<std::uint8_t> marks, Bits& bits) {
@@ -195,17 +197,17 @@ void store_scalar(std::uint64_t bits, const VoxelFormat& format, std::byte* stor
 
 VolumeMarker::VolumeMarker(const VoxelFormat& format, const std::vector<double>& fill_values) : format_(format) {
   for (const double value : fill_values) {
-    if (is_real(format.type) && !std::isfinite(value)) continue;  // marked anyway
+    if (is_real(format.type) && !std::isfinite(value)) continue;  // marked in any case
     const std::uint64_t bits = scalar_bits_of(value, format.type);
     std::byte stored[8];
     store_scalar(bits, format, stored);
     const double held = scalar_value(stored, format.type, format.big_endian);
-    // Of a float the nearest one is meant: 1e20 has none of its own in 32 bits.
+    // A float rounds to the nearest one: 1e20 is not representable in 32 bits.
     require(is_real(format.type) ? std::isfinite(held) : held == value, ErrorKind::kBadArgument,
             "a fill value of " + std::to_string(value) + ", which " + to_string(format.type) + " cannot hold");
     fills_.push_back(bits);
     if (is_real(format.type) && held == 0)
-      fills_.push_back(scalar_bits_of(std::signbit(value) ? 0.0 : -0.0, format.type));  // the other zero
+      fills_.push_back(scalar_bits_of(std::signbit(value) ? 0.0 : -0.0, format.type));  // the zero of the other sign
   }
 }
 
@@ -259,7 +261,7 @@ void MaskEncoder::add(std::span<const std::uint8_t> marks) {
   any_ |= group_any_;
   WritingBits bits{coder_->range};
   bits.reserve(static_cast<std::size_t>(volume_.voxel.channels));
-  // Only read, as kReading says.
+  // Marks are only read here (kReading is false).
   code_slice(volume_, coder_->contexts, before_, {const_cast<std::uint8_t*>(marks.data()), marks.size()}, bits);
   before_.assign(marks.begin(), marks.end());
   if (static_cast<std::uint64_t>(++slices_) == kGroupSlices) end_group();
@@ -271,7 +273,7 @@ void MaskEncoder::end_group() {
     sizes_.push_back(0);
     return;
   }
-  // No shorter than what was put: a decoder takes more bits behind the end for damage.
+  // Not shorter than what was written: a decoder treats reading far beyond the end as damage.
   const std::size_t put = std::max<std::size_t>(1, coder_->range.mark().bytes);
   coder_->range.finish();
   const std::size_t size = coder_->range.size();
@@ -340,7 +342,7 @@ MaskDecoder::MaskDecoder(const VolumeDescription& volume, const std::uint8_t* by
     at += groups_[i].size;
   }
   codewords_ = in.rest();
-  codewords_.resize(at);  // what follows is room
+  codewords_.resize(at);  // drops the reserve
 }
 MaskDecoder::~MaskDecoder() = default;
 MaskDecoder::MaskDecoder(MaskDecoder&&) noexcept = default;

@@ -1,3 +1,4 @@
+// Median edge prediction of volumes (LOCO-I), forward and inverse.
 #include "codec/volume/volume_predict.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ int median(int a, int b, int c) {
   return c >= high ? low : c <= low ? high : a + b - c;
 }
 
-/// Calls f(x, prediction of sample x) along a row, from left to right, or from right to left. `row` holds numbers, as
-/// do the row above (null = first row), and the same rows of the slice before (null = predicted in the slice).
+/// Calls f(x, prediction of sample x) along a row, in either direction. `row`, the row above (null = first row) and the
+/// same rows of the slice before (null = predict within the slice) hold numbers.
 template <class T>
 struct Rows {
   const T* row;
@@ -41,7 +42,7 @@ void slice(const MutableVolumeView& v, int frame, bool across, int bits) {
   const int half = bits > 0 ? 1 << (bits - 1) : 0;
   const auto row_of = [&v](int f, int y) { return reinterpret_cast<T*>(v.row(f, y)); };
   for (int i = 0; i < v.shape.height; ++i) {
-    // Forward from the last sample to the first, so that neighbours are still numbers.
+    // Forward runs from the last sample to the first, so that the neighbours are still numbers.
     const int y = kForward ? v.shape.height - 1 - i : i;
     T* row = row_of(frame, y);
     const Rows<T> rows{row, y > 0 ? row_of(frame, y - 1) : nullptr, across ? row_of(frame - 1, y) : nullptr,

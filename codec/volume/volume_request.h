@@ -1,4 +1,4 @@
-// What VolumeDecoder asks of Decoder.
+// Translates a VolumeDecoder request into one for Decoder.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace trivelet {
 
-/// Reads the header, as VolumeDecoder's constructor does, and throws what that throws for the request.
+/// Reads the header and throws as VolumeDecoder's constructor does.
 DecoderParams volume_request(ByteSource& source, const VolumeDecoderParams& params);
 
-/// A request for a whole volume whose samples are its numbers, in order and one for each voxel, with nothing else over
-/// them: who has a Decoder and the map needs nothing else.
+/// A request that a Decoder and the map can answer alone: a whole volume of numbers, in order, one number a voxel,
+/// without marked values.
 struct PlainVolume {
   struct PlainGop {
     int frames = 0;
@@ -24,7 +24,7 @@ struct PlainVolume {
   VolumeDescription output;
   std::vector<PlainGop> gops;
 };
-/// What VolumeDecoder would do, if it is that; nothing for other requests. Throws as volume_request().
+/// The request if it is plain; empty for others. Throws as volume_request().
 std::optional<PlainVolume> plain_volume(ByteSource& source, const VolumeDecoderParams& params);
 
 }  // namespace trivelet

@@ -1,3 +1,4 @@
+// Vectorised loops of volume_shift.h.
 #include "codec/volume/volume_shift.h"
 
 #include <cstring>
@@ -19,7 +20,7 @@ U in_order(U v) {
   return v;
 }
 
-// The shift by value: nothing that is written can be part of it.
+// The shift is passed by value, so that the compiler knows that no store aliases it.
 template <class U, class T, bool kSwap>
 void to_samples(ScalarShift s, const std::byte* from, std::byte* to, std::size_t n) {
   const auto sign = static_cast<U>(s.sign), offset = static_cast<U>(s.offset), last = static_cast<U>(s.last_key);
@@ -60,8 +61,7 @@ void by_form(const ScalarShift& s, int bytes_per_sample, const F& f) {
 
 void shift_to_samples(const ScalarShift& s, const std::byte* stored, std::byte* samples, int bytes_per_sample,
                       std::size_t n) {
-  by_form(s, bytes_per_sample,
-          [&]<class U, class T, bool kSwap>() { to_samples<U, T, kSwap>(s, stored, samples, n); });
+  by_form(s, bytes_per_sample, [&]<class U, class T, bool kSwap>() { to_samples<U, T, kSwap>(s, stored, samples, n); });
 }
 
 void shift_to_stored(const ScalarShift& s, const std::byte* samples, int bytes_per_sample, std::byte* stored,
