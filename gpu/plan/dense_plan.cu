@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "codec/entropy/dense/dense_block.h"
-#include "codec/entropy/dense/dense_passes.h"
+#include "codec/entropy/dense/dense_segment.h"
 
 namespace trivelet::gpu {
 namespace {
