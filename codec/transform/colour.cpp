@@ -1,3 +1,4 @@
+// The loops of YCoCg-R over the rows of a GOP. colour.h gives the formulas.
 #include "codec/transform/colour.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ void inverse_colour(const Field<T>& fy, const Field<T>& fco, const Field<T>& fcg
                     std::int32_t max_sample, Gop& gop, ThreadPool& pool) {
   const MutableVolumeView planes[3] = {gop.plane(0), gop.plane(1), gop.plane(2)};
   const Shape s = planes[0].shape;
-  // Sums wrap around as unsigned numbers: a hostile stream may hold any value.
+  // Sums wrap around as unsigned numbers because a hostile stream may hold any value.
   auto add = [](std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
   };

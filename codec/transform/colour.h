@@ -11,15 +11,15 @@
 
 namespace trivelet {
 
-/// L2 norms of the inverse's columns, to weigh quantisation errors: sqrt(3), sqrt(1/2), sqrt(3/4).
+/// L2 norms of the columns of the inverse, which weight quantisation errors: sqrt(3), sqrt(1/2), sqrt(3/4).
 inline constexpr double kColourNorm[3] = {1.7320508075688772, 0.7071067811865476, 0.8660254037844386};
 
-/// Fields of Y - offset, Co and Cg from the planes of `gop`.
+/// Writes the fields Y - offset, Co and Cg of the planes of `gop`.
 template <class T>
 void forward_colour(const Gop& gop, std::int32_t offset, const Field<T>& y, const Field<T>& co, const Field<T>& cg,
                     ThreadPool& pool);
 
-/// The inverse; float values are rounded half to even first. Samples are clamped to [0, max_sample].
+/// The inverse. It rounds float values half to even and clamps samples to [0, max_sample].
 template <class T>
 void inverse_colour(const Field<T>& y, const Field<T>& co, const Field<T>& cg, float gain, std::int32_t offset,
                     std::int32_t max_sample, Gop& gop, ThreadPool& pool);

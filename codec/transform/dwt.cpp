@@ -1,10 +1,10 @@
-// Tiles, passes and threads of the wavelet transform; the arithmetic is in lifting.h, the loops in dwt_kernels.cpp.
+// Tiles, passes and threads of the wavelet transform. The arithmetic is in lifting.h, the loops are in dwt_kernels.cpp.
 //
-// Time: a tile is a few hundred columns of one row in all frames. It is gathered into a small buffer (frames are often
-// a multiple of 4096 bytes apart and would fall into the same cache sets), converted from samples on the way, passes
-// through all temporal levels there and is written out once; the inverse mirrors this and ends with rounding.
-// Space: one sweep per frame and level (dwt_kernels.cpp). Threads take rows and tiles in time, frames in space; when
-// there are fewer frames than threads, each sweep is split into rows, then into strips of columns.
+// Time: a tile is a few hundred columns of one row in all frames. It is gathered into a small buffer, because frames
+// are often a multiple of 4096 bytes apart and would share cache sets. Samples are converted on the way in; all
+// temporal levels run in the buffer; the result is written once. The inverse mirrors this and ends with rounding.
+// Space: one sweep per frame and level (dwt_kernels.cpp). Threads take rows and tiles in time, frames in space. With
+// fewer frames than threads each sweep is split into rows, then into strips of columns.
 #include "codec/transform/dwt.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ namespace {
 constexpr int kMaxLevels = 8;
 constexpr std::int32_t kMaxOffset = 1 << 20;
 
-constexpr std::size_t kTileBytes = 64 << 10;  // of the buffer of a temporal tile
+constexpr std::size_t kTileBytes = 64 << 10;  // size of the buffer of a temporal tile
 constexpr int kMinTileColumns = 64;
 constexpr int kMaxTileColumns = 1024;
-constexpr int kMinStripColumns = 64;  // of a split sweep; wide strips cost fewer page walks
+constexpr int kMinStripColumns = 64;  // of a split sweep; wide strips need fewer page walks
 constexpr int kMaxStripColumns = 1024;
 constexpr int kStripRows = 32;
 constexpr std::size_t kStreamBytes = std::size_t{32} << 20;  // larger fields are written past the caches
@@ -62,7 +62,7 @@ void check_target(const Shape& field, const View& samples, float gain, std::int3
           "integer transforms have gain 1, not " + std::to_string(gain));
 }
 
-/// Memory of one worker, 64-byte aligned, uninitialised.
+/// Scratch memory of one worker, 64-byte aligned, uninitialised.
 template <class T>
 class Scratch {
  public:
@@ -83,10 +83,10 @@ void prefetch(const void* from, std::ptrdiff_t bytes) {
   for (std::ptrdiff_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
-/// Where rounded samples go, or what they are compared with.
+/// Destination of rounded samples, or the original they are compared with.
 struct Target {
   MutableVolumeView samples;
-  VolumeView original;              // of a comparison: instead of `samples`
+  VolumeView original;              // of a comparison, in place of `samples`
   std::uint64_t* errors = nullptr;  // of a comparison: [frame][row], squared differences are added
   float gain = 1;
   std::int32_t offset = 0;
@@ -94,7 +94,7 @@ struct Target {
   std::int32_t max_sample = 0;
 };
 
-/// The part of a volume that is low in `levels` splits of time and `space` splits of rows and columns.
+/// The part of a volume that is low after `time` splits of time and `space` splits of rows and columns.
 struct Lattice {
   int time = 0;
   int space = 0;
@@ -121,7 +121,7 @@ class Transform {
     const int fit = static_cast<int>(kTileBytes / sizeof(T) / static_cast<std::size_t>(s.frames)) / 16 * 16;
     const int tiles = ceil_div(s.width, std::clamp(fit, kMinTileColumns, kMaxTileColumns));
     tile_columns_ = ceil_div(ceil_div(s.width, tiles), 16) * 16;
-    tile_stride_ = tile_columns_ + 16;  // not a power of two, for the same reason as the tile itself
+    tile_stride_ = tile_columns_ + 16;  // not a power of two, so that rows of the tile do not share cache sets
     stream_ = checked_mul(s.samples(), sizeof(T)) > kStreamBytes;
     scratch_.resize(static_cast<std::size_t>(pool.threads()));
     for (Scratch<T>& x : scratch_)
@@ -183,8 +183,8 @@ class Transform {
 
   std::ptrdiff_t tile_bytes() const { return tile_columns_ * static_cast<std::ptrdiff_t>(sizeof(T)); }
 
-  /// Calls body(y, x, columns, next_y, next_x, scratch) for the tiles of all rows of the lattice. (next_y, next_x) is
-  /// where the next tile starts: while one tile is in work the next can be on its way from memory.
+  /// Calls body(y, x, columns, next_y, next_x, scratch) for the tiles of all rows of the lattice. The next tile starts
+  /// at (next_y, next_x), so that the body can prefetch it.
   template <class Body>
   void for_tiles(Lattice at, const Body& body) {
     const int tiles = ceil_div(width(at.space), tile_columns_);
@@ -233,7 +233,7 @@ class Transform {
         T* line = tile + t * tile_stride_;
         amplify(line, t, columns);
         T* out = row(t << at.time, y) + x;
-        if (samples && stream_)  // lines read from the field itself are in the cache already
+        if (samples && stream_)  // lines read from the field are in the cache already
           kernels_.stream(line, out, columns);
         else
           std::copy_n(line, columns, out);
@@ -301,7 +301,7 @@ class Transform {
            scratch_[static_cast<std::size_t>(worker)].data());
   }
 
-  /// The inverse of that, where zeros may have been left out.
+  /// The inverse of sweep(); it clears zeros that were left out.
   void inverse_sweep(int frame, int level, int worker) const {
     if (!left_out_) return sweep(inverse_kernel(d_.spatial), frame, level, worker);
     struct Context {
@@ -326,7 +326,7 @@ class Transform {
     });
   }
 
-  /// One level of all frames of the lattice, along rows only.
+  /// One level of all frames of the lattice, rows only.
   void split_rows(PlaneKernel<T> kernel, Lattice at, int level) {
     const int parts = ceil_div(height(level), kStripRows);
     pool_.parallel_for(parts * frames(at.time), [&](int i, int worker) {
@@ -337,7 +337,7 @@ class Transform {
     });
   }
 
-  /// One level of all frames of the lattice, along columns only.
+  /// One level of all frames of the lattice, columns only.
   void split_columns(PlaneKernel<T> kernel, Lattice at, int level) {
     const int even_share = ceil_div(ceil_div(width(level), pool_.threads()), 16) * 16;
     const int strip = std::clamp(even_share, kMinStripColumns, kMaxStripColumns);
@@ -349,7 +349,7 @@ class Transform {
     });
   }
 
-  /// `levels` levels, from the lattice on, of its frames.
+  /// Transforms the frames of the lattice by `levels` spatial levels.
   void forward_space(Lattice at, int levels) {
     if (levels == 0) return;
     const PlaneKernel<T> kernel = forward_kernel(d_.spatial);
@@ -385,7 +385,7 @@ class Transform {
   Decomposition d_;
   ThreadPool& pool_;
   const DwtKernels<T>& kernels_;
-  const std::vector<float>& gains_;  // t+2D: per frame, or none
+  const std::vector<float>& gains_;  // t+2D: one per frame, or empty
   const ZeroPatches* left_out_;
   int tile_columns_ = 0;
   std::ptrdiff_t tile_stride_ = 0;
@@ -458,7 +458,8 @@ TRIVELET_INSTANTIATE(std::int32_t)
 double dc_gain(Wavelet w) { return w == Wavelet::kCdf97 ? kLift97Zeta : 1.0; }
 
 double synthesis_norm(Wavelet w, bool reversible, bool high, int level) {
-  // Computed in double precision by inverting an impulse far from both ends; tests/codec/dwt_test.cpp does it again.
+  // Computed in double precision by inverting an impulse far from both ends, as tests/codec/dwt_test.cpp does to check
+  // them.
   struct Norms {
     double low[kMaxLevels + 1];
     double high[kMaxLevels + 1];
@@ -474,7 +475,7 @@ double synthesis_norm(Wavelet w, bool reversible, bool high, int level) {
   static constexpr Norms k137Norms = {
       {1, 1.28086885, 1.79158528, 2.53151344, 3.57988771, 5.06270591, 7.15974555, 10.1254091, 14.3194909},
       {0, 0.809253958, 0.966665795, 1.33939897, 1.89114887, 2.67418922, 3.78184676, 5.34833644, 7.5636897}};
-  // Chosen, not computed: steps grow by 1.4 a level (FORMAT.md "Motion", "Norms").
+  // Chosen, not computed: steps grow by a factor of 1.4 per level (FORMAT.md "Motion", "Norms").
   static constexpr Norms kMotionNorms = {{1, 1.1869, 1.66167, 2.32633, 3.25687, 4.55961, 6.38346, 8.93684, 12.5116},
                                          {0, 0.847791, 1.1869, 1.66167, 2.32633, 3.25687, 4.55961, 6.38346, 8.93684}};
   require(level >= (high ? 1 : 0) && level <= kMaxLevels, ErrorKind::kBadArgument,

@@ -1,13 +1,13 @@
 // Loops of the lifting transform, compiled once per instruction set (codec/base/simd.h).
 //
-// Columns (and time): lifting of whole rows in one sweep. When row `base` is there, step 0 can be done for row
-// base - reach, step 1 for row base - 2 reach, ...: all steps lag behind each other and every row is read and written
-// once while it is in the cache. Inside, one fused loop does all steps of a position; near the ends the steps are done
-// one by one with mirrored neighbours. The horizontal lifting of a row joins the sweep just before its first use
-// (forward) or after its last (inverse).
+// Columns (and time): whole rows are lifted in one sweep. When row `base` is ready, step 0 can run on row base - reach,
+// step 1 on row base - 2 reach, and so on. All steps lag behind each other, and every row is read and written once
+// while it is in the cache. Away from the ends one fused loop does all steps of a position; near the ends the steps run
+// one by one with mirrored neighbours. The horizontal lifting of a row runs just before its first use (forward) or
+// after its last (inverse).
 //
-// Rows: even and odd samples are separated into two arrays with a little room on both sides for the extension; then
-// every step is a loop over shifted arrays.
+// Rows: even and odd samples are separated into two arrays padded for the extension. Every step is then a loop over
+// shifted arrays.
 #include "codec/transform/dwt_kernels.h"
 
 #include "codec/transform/filters.h"
@@ -28,11 +28,11 @@ namespace {
 
 using Index = std::ptrdiff_t;
 
-constexpr int kPrefetchColumns = 128;  // fetched in one go; more would fill the queue of outstanding misses
+constexpr int kPrefetchColumns = 128;  // prefetched at once; more would fill the queue of outstanding misses
 
 // -------------------------------------------------------------------------------------------------- columns and time
 
-/// One step for one row, neighbours given.
+/// One step on one row, given its neighbours.
 template <class F, int J, bool kInverse, class T = typename F::Value>
 void step_row(T* x, const T* left3, const T* left1, const T* right1, const T* right3, int n) {
   TRIVELET_VECTOR_LOOP
@@ -42,7 +42,7 @@ void step_row(T* x, const T* left3, const T* left1, const T* right1, const T* ri
     });
 }
 
-/// Steps J.. at `base`, one by one, where they exist.
+/// Steps from J on at `base`, one by one, for the rows that exist.
 template <class F, bool kInverse, int J = 0, class T = typename F::Value>
 void steps_near_end(T* plane, Index stride, int rows, int columns, int base) {
   if constexpr (J < F::kSteps) {
@@ -56,7 +56,7 @@ void steps_near_end(T* plane, Index stride, int rows, int columns, int base) {
   }
 }
 
-/// Steps J.. on the values v[m] of the rows base - m.
+/// Steps from J on, on the values v[m] of the rows base - m.
 template <class F, bool kInverse, int J = 0, class T = typename F::Value>
 TRIVELET_ALWAYS_INLINE void fused_steps(T* v) {
   if constexpr (J < F::kSteps) {
@@ -81,7 +81,7 @@ void steps_inside(T* top, Index stride, int columns) {
   }
 }
 
-/// The same, fetching the next two rows, which the hardware does not foresee.
+/// The same with a prefetch of the next two rows, which hardware prefetchers do not predict.
 template <class F, bool kInverse, class T = typename F::Value>
 void steps_inside_prefetching(T* top, Index stride, int columns) {
   constexpr int kLine = 64 / static_cast<int>(sizeof(T));
@@ -107,7 +107,7 @@ TRIVELET_ALWAYS_INLINE void steps_at(T* plane, Index stride, int rows, int colum
 
 // -------------------------------------------------------------------------------------------------------------- rows
 
-/// Even and odd samples of a row of n in scratch.
+/// Even and odd samples of a row of n values in scratch.
 template <class T>
 struct SplitRow {
   int n, lows, highs;
@@ -130,7 +130,7 @@ struct SplitRow {
   }
 };
 
-/// Step J on all samples of its parity, from x to out (which may be x).
+/// Step J on all samples of its parity, from x to out; out may be x.
 template <class F, int J, bool kInverse, class T = typename F::Value>
 TRIVELET_ALWAYS_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* out) {
   constexpr bool kOdd = (J % 2 == 0) != kInverse;
@@ -144,7 +144,7 @@ TRIVELET_ALWAYS_INLINE void step_samples(const SplitRow<T>& r, const T* x, T* ou
   if (F::kPairs && !kOdd && r.lows > r.highs) out[r.lows - 1] = x[r.lows - 1];
 }
 
-/// Steps J .. kSteps-2 in scratch.
+/// Steps J .. kSteps - 2 in scratch.
 template <class F, bool kInverse, int J, class T = typename F::Value>
 TRIVELET_ALWAYS_INLINE void inner_steps(const SplitRow<T>& r) {
   if constexpr (J < F::kSteps - 1) {
@@ -208,7 +208,7 @@ void forward_plane(T* plane, Index stride, int rows, int columns, PlaneAxes axes
   }
 }
 
-/// prepare(y) is called before row y is used.
+/// Calls prepare(y) before row y is used.
 template <class F, class Prepare, class T = typename F::Value>
 TRIVELET_ALWAYS_INLINE void inverse_plane_of(T* plane, Index stride, int rows, int columns, PlaneAxes axes, T* scratch,
                                              Prepare prepare) {
@@ -274,7 +274,7 @@ void store_samples(const std::int32_t* in, float, std::int32_t offset, std::int3
   }
 }
 
-/// Copies past the caches: what is written here is read again only after much else.
+/// Copies past the caches, because the values are read again only after much other data.
 template <class T>
 void stream_values(const T* in, T* out, int n) {
   Index i = 0;
@@ -297,7 +297,7 @@ void stream_values(const T* in, T* out, int n) {
   for (; i < n; ++i) out[i] = in[i];
 }
 
-/// Makes streamed values visible to other threads before whatever is stored next.
+/// Makes streamed values visible to other threads before any later store.
 void stream_end() {
 #if defined(__AVX2__)
   _mm_sfence();

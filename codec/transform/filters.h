@@ -1,9 +1,10 @@
-// The wavelet filters as lifting steps, for the CPU's kernels and the GPU's; the arithmetic of a step is lifting.h's.
+// The wavelet filters as lists of lifting steps, for the kernels of CPU and GPU. lifting.h has the arithmetic of a
+// step.
 //
-// A filter is a list of kSteps lifting steps; the first of the forward transform changes odd samples, the next even
-// ones, and so on; the inverse runs them backwards. A step looks at neighbours up to kReach away.
-// step<J, kInverse>(x, near) is the J-th step applied to x; near(d) is the neighbour at distance d.
-// kPairs: steps stay inside a pair (even, odd); an even sample at the end without a partner is not changed.
+// The forward transform runs kSteps steps: the first changes odd samples, the next even samples, and so on. The inverse
+// runs them backwards. A step reads neighbours up to kReach away. step<J, kInverse>(x, near) applies the J-th step to
+// x; near(d) is the neighbour at distance d. With kPairs a step stays inside a pair (even, odd), and an even last
+// sample without a partner does not change.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Synthesis vectors of the temporal transform, by inverting impulses, and the fixed point that gives the frame gains.
 #include "codec/transform/frame_gains.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace trivelet {
 
 namespace {
 
-// One inverse lifting step on every sample of a parity: x[i] -= sum of taps, mirrored at both ends.
+// One inverse lifting step on all samples of a parity: x[i] -= weighted sum of neighbours, mirrored at both ends.
 void lift(double* x, int n, int stride, int parity, double inner, double outer) {
   const auto at = [&](int i) {
     if (n == 1) return x[0];
@@ -26,7 +27,7 @@ void lift(double* x, int n, int stride, int parity, double inner, double outer) 
   }
 }
 
-// One level of the transform along motion where nothing moves: the last frame may have no low frame behind it.
+// One level of the motion-compensated transform without motion. The last frame may have no low frame behind it.
 void inverse_motion_level(double* x, int n, int stride) {
   const auto at = [&](int i) -> double& { return x[static_cast<std::ptrdiff_t>(i) * stride]; };
   for (int i = 0; i < n; i += 2) {
@@ -58,7 +59,7 @@ void inverse_level(double* x, int n, int stride, Wavelet wavelet) {
   }
 }
 
-// Squares of a synthesis vector.
+// The squares of the synthesis vector of the coefficient at `position`.
 std::vector<double> squared_synthesis(int frames, int levels, Wavelet wavelet, int position) {
   std::vector<double> x(static_cast<std::size_t>(frames), 0);
   x[static_cast<std::size_t>(position)] = 1;
@@ -67,7 +68,7 @@ std::vector<double> squared_synthesis(int frames, int levels, Wavelet wavelet, i
   return x;
 }
 
-// Of all: [coefficient][frame].
+// The same for all coefficients: [coefficient][frame].
 std::vector<std::vector<double>> squared_synthesis(int frames, int levels, Wavelet wavelet) {
   std::vector<std::vector<double>> all;
   for (int i = 0; i < frames; ++i) all.push_back(squared_synthesis(frames, levels, wavelet, i));
@@ -93,13 +94,13 @@ std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavel
   const auto squares = squared_synthesis(frames, levels, wavelet);
   const auto n = static_cast<std::size_t>(frames);
 
-  // The squared error of every coefficient: its subband's step, less where most coefficients fall into the dead zone
-  // and their error is their own small energy: by a third from level to level.
+  // The model for the squared error of a coefficient is its subband's step. At finer levels most coefficients fall into
+  // the dead zone, so their error is their own small energy: a third less from level to level.
   constexpr double kOfLevel = 0.67;
-  constexpr int kRounds = 200;           // of the fixed point below; it converges
-  constexpr double kMostSquared = 2.25;  // a gain of 1.5: 3.5 dB
+  constexpr int kRounds = 200;           // iterations of the fixed point below, which converges
+  constexpr double kMostSquared = 2.25;  // limit: a gain of 1.5, or 3.5 dB
   constexpr int kUnit = 64;              // FORMAT.md "Frame gains"
-  constexpr int kLeastGain = 77;         // 1.2: smaller ones are not worth a table
+  constexpr int kLeastGain = 77;         // 1.2: smaller gains are not worth the bytes of a table
   std::vector<double> error(n, 1);
   const SubbandTable table({frames, 1, 1}, {Layout::kT2d, levels, 0, wavelet, wavelet}, wavelet == Wavelet::kRev137);
   for (const Subband& s : table.all())

@@ -1,9 +1,9 @@
 // Arithmetic of the lifting steps and of sample rounding, shared by the CPU kernels, their tests and CUDA.
 //
-// Loops live elsewhere; here is only what happens to one value, so that every backend gives the same bits. Floats:
-// each add and multiply is rounded on its own to binary32 (the CPU files are compiled with -ffp-contract=off, the
-// device code names the rounding intrinsics). Integers: two's complement wrap-around, hence the detour over uint32;
-// shifts are arithmetic. Nothing here is undefined for any input, infinities and NaN included.
+// Each function handles one value, so that every backend gives the same bits; the loops are elsewhere. Floats: each
+// addition and multiplication is rounded to binary32 (CPU files are compiled with -ffp-contract=off, device code names
+// the rounding intrinsics). Integers wrap around in two's complement, hence the casts to uint32; shifts are arithmetic.
+// Nothing is undefined for any input, infinities and NaN included.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace trivelet {
 
-// CDF 9/7 (Daubechies and Sweldens 1998; ISO/IEC 15444-1 Annex F), in the order of the forward transform: high, low,
-// high, low. No scaling follows; kLift97Zeta is the gain of the low band at frequency 0 that one would divide by.
-// Samples are lifted with the floats; what is only planned with (gains, energies) takes the doubles.
+// CDF 9/7 (Daubechies and Sweldens 1998; ISO/IEC 15444-1 Annex F) in the order of the forward transform: high, low,
+// high, low. No scaling follows; kLift97Zeta is the gain of the low band at frequency 0. Samples are lifted with the
+// floats; gains and energies are computed with the doubles.
 constexpr double kLift97[4] = {-1.586134342, -0.05298011854, 0.8829110762, 0.4435068522};
 constexpr double kLift97Zeta = 1.230174105;
 constexpr float kLift97Alpha = static_cast<float>(kLift97[0]);
@@ -34,7 +34,7 @@ TRIVELET_HOST_DEVICE static inline int mirror(int i, int n) {
 
 // ------------------------------------------------------------------------------------------------------------- float
 
-/// x + c * (left + right) with three roundings. The inverse step is the same with -c.
+/// x + c * (left + right) with three roundings. The inverse step takes -c.
 TRIVELET_HOST_DEVICE static inline float lift(float x, float left, float right, float c) {
 #if defined(__CUDA_ARCH__)
   return __fadd_rn(x, __fmul_rn(c, __fadd_rn(left, right)));
@@ -43,7 +43,8 @@ TRIVELET_HOST_DEVICE static inline float lift(float x, float left, float right, 
 #endif
 }
 
-/// Haar, one neighbour: x + c * other (c = -1, 0.5 forward; -0.5, 1 inverse; multiplying by +-1 is exact).
+/// Haar step with one neighbour: x + c * other. Forward c = -1, then 0.5; inverse -0.5, then 1. Products with +-1 are
+/// exact.
 TRIVELET_HOST_DEVICE static inline float lift_haar(float x, float other, float c) {
 #if defined(__CUDA_ARCH__)
   return __fadd_rn(x, __fmul_rn(c, other));
@@ -52,8 +53,8 @@ TRIVELET_HOST_DEVICE static inline float lift_haar(float x, float other, float c
 #endif
 }
 
-/// The integer nearest to x, half to even, after clamping x to [low, high]; NaN gives low. low and high are integers of
-/// magnitude below 2^22, where adding 1.5 * 2^23 leaves the rounded integer in the low mantissa bits.
+/// Clamps x to [low, high] and rounds it to the nearest integer, half to even. NaN gives low. low and high are integers
+/// of magnitude below 2^22; there adding 1.5 * 2^23 leaves the rounded integer in the low mantissa bits.
 TRIVELET_HOST_DEVICE static inline std::int32_t clamp_round(float x, float low, float high) {
   x = x > low ? x : low;
   x = x < high ? x : high;
@@ -81,7 +82,7 @@ TRIVELET_HOST_DEVICE static inline std::int32_t update53(std::int32_t left, std:
   return wrap_add(wrap_add(left, right), 2) >> 2;
 }
 
-/// 13/7-T (Adams 2001): four neighbours weighted 9/16, -1/16 to predict and half of that to update.
+/// 13/7-T (Adams 2001): four neighbours with weights 9/16 and -1/16 to predict, half of that to update.
 TRIVELET_HOST_DEVICE static inline std::int32_t weigh137(std::int32_t left3, std::int32_t left1, std::int32_t right1,
                                                          std::int32_t right3) {
   const std::uint32_t near = static_cast<std::uint32_t>(left1) + static_cast<std::uint32_t>(right1);

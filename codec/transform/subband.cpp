@@ -1,3 +1,4 @@
+// Origin, stride, size and norm of every subband, axis by axis.
 #include "codec/transform/subband.h"
 
 #include <string>

@@ -1,12 +1,10 @@
-// The table of subbands of a decomposition: where each lies in the interleaved field (dwt.h), how large it is, how much
-// it weighs, and which of the codec's three indices it belongs to.
+// The table of subbands of a decomposition: the place of each in the interleaved field (dwt.h), its size, its norm and
+// its three indices (FORMAT.md "Subbands").
 //
 //   temporal band  b  t+2D: 0 = lowest, 1 = coarsest high … temporal_levels = finest high. Dyadic: always 0.
 //   resolution     k  0 = lowest spatial band, 1 … spatial_levels = detail bands, coarse to fine
 //                     (level = levels - k + 1).
 //   orientation    o  bit 0: high along x, bit 1: high along y, bit 2: high along t (dyadic). 0 only at k = 0.
-//
-// FORMAT.md "Subbands" is the same in prose.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +20,7 @@ struct Subband {
   int resolution = 0;
   int orientation = 0;
   Shape shape;           ///< any extent may be 0
-  int frame_origin = 0;  ///< sample (f, y, x) of the subband lies at frame frame_origin + f * frame_step,
+  int frame_origin = 0;  ///< sample (f, y, x) of the subband is at frame frame_origin + f * frame_step,
   int frame_step = 1;    ///< row row_origin + y * row_step, column column_origin + x of the field
   int row_origin = 0;
   int row_step = 1;
@@ -30,8 +28,8 @@ struct Subband {
   double norm = 1;  ///< L2 norm of a synthesis basis vector
 };
 
-/// All subbands of a volume, ordered by temporal band, resolution, orientation; empty ones included.
-/// Throws BadArgument for levels outside 0..8 and for a dyadic layout with more temporal than spatial levels.
+/// All subbands of a volume, ordered by temporal band, resolution, orientation; empty subbands are included. Throws
+/// BadArgument for levels outside 0..8 and for a dyadic layout with more temporal than spatial levels.
 class SubbandTable {
  public:
   SubbandTable(const Shape& shape, const Decomposition& d, bool reversible);
@@ -40,7 +38,7 @@ class SubbandTable {
   int resolutions() const { return resolutions_; }
   /// Orientations of detail bands are 1..orientations(): 3, or 7 in a dyadic layout that splits time.
   int orientations() const { return orientations_; }
-  int frames(int temporal_band) const;  ///< frames of the lowest spatial band there
+  int frames(int temporal_band) const;  ///< frames of the lowest spatial band of this temporal band
   const Subband& lowest(int temporal_band) const { return at(temporal_band, 0, 0); }
   /// k = 0 with o = 0, or k >= 1 with o in 1..orientations().
   const Subband& at(int temporal_band, int resolution, int orientation) const;

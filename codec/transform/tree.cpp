@@ -1,3 +1,4 @@
+// Builds the words and masks of orientation trees (tree.h) for a shape, a decomposition and a block size.
 #include "codec/transform/tree.h"
 
 #include <algorithm>
@@ -36,10 +37,10 @@ WordBase child_offset(int c) {
           static_cast<std::uint16_t>(c & 1)};
 }
 
-// Coordinates of the slots of one level of a family, as a function of the slot index. A slot's low bits are its place
-// in its group, the bits above are the slot of the parent, and so on up to the root group.
+// Coordinates of the slots of one level of a family as a function of the slot index. The low bits of a slot are its
+// place in its group; the bits above are the slot of the parent, and so on up to the root group.
 struct SlotMap {
-  std::vector<int> arities;  // of levels 1..k; the root group's own arity equals that of level 1
+  std::vector<int> arities;  // of levels 1..k; a root group has the arity of level 1
   int group_columns = 1;
   WordBase operator()(std::size_t slot) const {
     int places[10];
@@ -82,7 +83,7 @@ WordKind kind_of(const std::array<WordBase, 64>& slot) {
   return tile ? WordKind::kTile8x8 : cube ? WordKind::kCube4x4x4 : WordKind::kOther;
 }
 
-// Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level doubles time as well.
+// Arity of level k >= 1: groups are 2x2x2 where the step from the next coarser level also doubles time.
 int arity(const Decomposition& d, int k) {
   if (d.layout != Layout::kDyadic) return 4;
   const int level = d.spatial_levels - k + 1;
@@ -172,7 +173,7 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
   }
 
   for (int cls = 0; cls < 4 && trees; ++cls) {
-    if ((rows_ == 1 && !(cls & 2)) || (columns_ == 1 && !(cls & 1))) continue;  // masks() never asks for it
+    if ((rows_ == 1 && !(cls & 2)) || (columns_ == 1 && !(cls & 1))) continue;  // masks() never returns it
     const int by = cls & 2 ? rows_ - 1 : 0;
     const int bx = cls & 1 ? columns_ - 1 : 0;
     BlockMasks& m = masks_[static_cast<std::size_t>(cls)];

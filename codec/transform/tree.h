@@ -1,13 +1,14 @@
-// Spatio-temporal orientation trees in word form: which coefficient is whose child, as arrays of 64-bit masks.
+// Spatio-temporal orientation trees in word form: the parent-child relation of coefficients as arrays of 64-bit masks
+// (FORMAT.md "Trees").
 //
-// A code block is a patch of root groups of one component (2x2 or 2x2x2 coefficients of the lowest band each), all
+// A code block is a patch of root groups of one component (2x2 or 2x2x2 coefficients of the lowest band each) in all
 // frames of the GOP. Per temporal band ("family") it holds a pyramid of levels k = 0..K; level k >= 1 exists once per
-// orientation. Coefficients of a level stand in *slot order*: group by group, and group g of level k + 1 holds the
-// children of slot g of level k (level 1: the children of root group g). So 64 slots are one word, and the mask "which
-// sets of word w are significant" is, cut into pieces, the mask "which groups of the next level's words are active":
-// no lists, no pointers (FORMAT.md "Trees").
+// orientation. Coefficients of a level are in *slot order*: group by group, where group g of level k + 1 holds the
+// children of slot g of level k (level 1: the children of root group g). 64 slots are one word. The mask of significant
+// sets of a word, cut into pieces, is the mask of active groups of the next level's words, so there are no lists and no
+// pointers.
 //
-// Slots outside the picture exist in the arrays but are not `valid`; a set exists if any descendant is valid.
+// Slots outside the picture exist in the arrays but are not `valid`. A set exists if any descendant is valid.
 #pragma once
 
 #include <array>
@@ -20,24 +21,24 @@ namespace trivelet {
 
 class ZeroPatches;
 
-/// Where the first slot of a word lies, relative to the block's patch in its subband.
+/// Position of the first slot of a word, relative to the block's patch in its subband.
 struct WordBase {
   std::uint16_t t = 0;
   std::uint16_t y = 0;
   std::uint16_t x = 0;
 };
 
-/// Position of the 64 slots of a word relative to its base: the same for all words of a level.
+/// Arrangement of the 64 slots of a word relative to its base; the same for all words of a level.
 enum class WordKind : std::uint8_t {
   kTile8x8,    ///< one frame, 8x8, slots in Z order: x0 y0 x1 y1 x2 y2
   kCube4x4x4,  ///< 4 frames of 4x4: slot bits x0 y0 t0 x1 y1 t1
-  kOther,      ///< by table
+  kOther,      ///< by the table TreeLevel::slot
 };
 
-/// One level of a family: geometry common to all blocks.
+/// One level of a family: the geometry that all blocks share.
 struct TreeLevel {
   int arity = 4;         ///< coefficients per group: 4 (2x2) or 8 (2x2x2)
-  int orientations = 1;  ///< 1 at level 0, else 3 or 7; index o - 1
+  int orientations = 1;  ///< 1 at level 0, else 3 or 7; the index is o - 1
   int words = 0;         ///< per orientation
   int side = 0;          ///< rows and columns of the block's patch at this level
   WordKind kind = WordKind::kOther;
@@ -45,26 +46,27 @@ struct TreeLevel {
   std::vector<WordBase> base;  ///< per word
 };
 
-/// One family of a block: the tree geometry for a number of frames.
+/// One family of a block: the tree geometry for a given number of frames.
 struct Family {
   int temporal_band = 0;
   int frames = 0;                 ///< frames of the lowest band (0: the family is empty)
-  int root_frames = 0;            ///< frames of root groups: frames, or half as many (rounded up) when groups are 2x2x2
+  int root_frames = 0;            ///< frames of root groups: `frames`, or half, rounded up, when groups are 2x2x2
   int parent = -1;                ///< index of the family whose root groups are the temporal parents, -1 for none
-  std::vector<int> parent_frame;  ///< per root frame
+  std::vector<int> parent_frame;  ///< parent's frame, per root frame
   std::vector<TreeLevel> levels;
   std::size_t total_words() const;
 };
 
-/// Which slots of a block's words exist. Blocks inside the picture share one, those at its right and lower end differ.
+/// Which slots of a block's words exist. Blocks inside the picture share one set; those at its right and lower border
+/// differ.
 struct LevelMasks {
   std::vector<std::uint64_t> valid;  ///< [orientation * words + word]
-  /// k >= 1: per slot, whether its child group exists. k = 0: [orientation of level 1][word], a bit per root group.
+  /// k >= 1: per slot, whether its child group exists. k = 0: [orientation of level 1][word], one bit per root group.
   std::vector<std::uint64_t> child;
 };
 struct FamilyMasks {
   std::vector<LevelMasks> levels;
-  std::vector<std::uint16_t> root_exists;  ///< per word of level 0, a bit per root group
+  std::vector<std::uint16_t> root_exists;  ///< per word of level 0, one bit per root group
 };
 struct BlockMasks {
   std::vector<FamilyMasks> families;
@@ -73,8 +75,8 @@ struct BlockMasks {
 /// The code blocks of one component of a GOP.
 class BlockGrid {
  public:
-  /// `block_size` is 32, 64, 128 or 256 samples; blocks are at least one root group large.
-  /// Without trees, which the predictive profile does not have, there are neither words nor masks of them.
+  /// `block_size` is 32, 64, 128 or 256 samples; a block has at least one root group. The predictive profile passes
+  /// trees = false: the grid then has neither words nor masks.
   BlockGrid(const Shape& shape, const Decomposition& d, bool reversible, int block_size, bool trees = true);
 
   const SubbandTable& table() const { return table_; }
@@ -86,9 +88,9 @@ class BlockGrid {
   const BlockMasks& masks(int by, int bx) const {
     return masks_[static_cast<std::size_t>((by == rows_ - 1 ? 2 : 0) + (bx == columns_ - 1 ? 1 : 0))];
   }
-  /// Orientation number (as in Subband) of orientation index i at level k.
+  /// The orientation (as in Subband) of orientation index i at level k.
   static int orientation(int k, int i) { return k == 0 ? 0 : i + 1; }
-  /// Extent of the block's patch inside a subband: origin and size (0 when outside).
+  /// Origin and size of the block's patch inside a subband; size 0 when it is outside.
   struct Patch {
     int y = 0;
     int x = 0;
@@ -96,24 +98,24 @@ class BlockGrid {
     int width = 0;
   };
   Patch patch(const Subband& band, int by, int bx) const;
-  /// Rows and columns of a patch away from the ends, at resolution k.
+  /// Rows and columns of a patch at resolution k that the picture's border does not cut.
   int side(int k) const { return group_columns_ << (k > 1 ? k : 1); }
-  /// The samples it is made of, with those next to it.
+  /// The samples that depend on the block: its own and the ones next to it.
   Patch extent(int block) const;
 
  private:
   SubbandTable table_;
-  int group_columns_ = 1;  // root groups per block side
+  int group_columns_ = 1;  // root groups per side of a block
   int rows_ = 1;
   int columns_ = 1;
   std::vector<Family> families_;
   std::array<BlockMasks, 4> masks_;
 };
 
-/// Place of subband (b, k, orientation index) in SubbandTable::all().
+/// Index of subband (b, k, orientation index) in SubbandTable::all().
 std::size_t subband_slot(const BlockGrid& grid, int b, int k, int orientation_index);
 
-/// The block's patch of a subband of `field`.
+/// View of the block's patch of a subband of `field`.
 template <class T>
 Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field, const Subband& band) {
   Field<T> v = subband_view(field, band);
@@ -124,7 +126,7 @@ Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field
   return v;
 }
 
-/// How large a grid and the coder's work on one of its blocks become, without building it.
+/// Size of a grid and of the coder's work per block, computed without building the grid.
 struct GridSize {
   std::uint64_t blocks = 0;
   int segments = 0;         ///< per block
@@ -132,7 +134,7 @@ struct GridSize {
 };
 GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size);
 
-/// For words of arity 4 or 8: one bit per group, set when any of the group's slots is set.
+/// One bit per group of a word of arity 4 or 8: set when any slot of the group is set.
 std::uint32_t any_in_group(std::uint64_t slots, int arity);
 
 }  // namespace trivelet

@@ -1,3 +1,4 @@
+// Marks and clears zero patches; zero_patches.h says why.
 #include "codec/transform/zero_patches.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Patches of a field's detail subbands that are zero and were not written: at usual rates most of them. Whoever needs
-// them clears them a row at a time, just before it is read anyway, so that zeros do not go through memory twice.
+// Patches of detail subbands that are zero and were not written, which at usual rates are most of them. The inverse
+// transform clears them row by row just before it reads a row, so that zeros do not go through memory twice.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@ namespace trivelet {
 
 class ZeroPatches {
  public:
-  /// For a field of `target`'s shape (t+2D) that blocks of `grid` are decoded into: none is left out yet.
+  /// For a field of `target`'s shape (t+2D) that blocks of `grid` are decoded into. No patch is marked yet.
   ZeroPatches(const BlockGrid& grid, const SubbandTable& target);
 
-  /// Whether the patch of block (by, bx) in this frame of a detail subband was left out. Blocks may be set in parallel.
+  /// Marks the patch of block (by, bx) in this frame of a detail subband. Threads may set different blocks at once.
   void set(const Subband& band, int frame_of_band, int by, int bx, bool left_out) {
     const int frame = band.frame_origin + frame_of_band * band.frame_step;
     flags_[row(frame, levels_ - band.resolution, band.orientation, by) + static_cast<std::size_t>(bx)] = left_out;
   }
 
-  /// Writes the zeros of row y of the `width` columns that are low after `level` splits; `values` is its first one.
+  /// Writes the zeros of row y of the `width` columns that are low after `level` splits. `values` is the row's first
+  /// value.
   template <class T>
   void clear_row(int frame, int level, int y, int width, T* values) const;
 
@@ -31,7 +32,7 @@ class ZeroPatches {
   }
 
   int levels_, rows_, columns_;
-  std::vector<int> sides_;           // of a patch, by level
+  std::vector<int> sides_;           // side of a patch, by level
   std::vector<std::uint8_t> flags_;  // [frame][level][orientation - 1][block row][block column]
 };
 
