@@ -1,3 +1,4 @@
+// The quantiser steps of subbands (FORMAT.md "Quantiser").
 #include "codec/entropy/coded_block.h"
 
 #include "codec/base/stream_header.h"

@@ -1,4 +1,4 @@
-// Loops over coefficients, compiled once per instruction set (codec/base/simd.h).
+// Loops over coefficients of the dense coder, compiled once per instruction set (codec/base/simd.h).
 #include "codec/entropy/dense/coefficient_kernels.h"
 
 #include "codec/transform/quantiser.h"
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kLanes = 32;  // LaneSums::kLanes
 
-// Rows are worked on in pieces of this many columns, each by several loops that are simple enough to become vectors.
+// Rows are processed in pieces of this many columns by several loops, each simple enough to be vectorised.
 constexpr int kColumns = 2 * kLanes;
 
-/// In the highest bit.
+/// The sign in the highest bit.
 inline std::uint32_t sign_of(float c) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &c, sizeof bits);
@@ -25,7 +25,7 @@ inline std::uint32_t sign_of(float c) {
 }
 inline std::uint32_t sign_of(std::int32_t c) { return static_cast<std::uint32_t>(c) & 0x80000000u; }
 
-/// `exact`: magnitudes that are not rounded down yet.
+/// `exact` gets the magnitudes before they are rounded down.
 template <class T>
 std::uint32_t quantise_row(const T* in, int n, float inverse_step, T* exact, std::uint32_t* out,
                            std::uint32_t* joined) {
@@ -42,7 +42,7 @@ std::uint32_t quantise_row(const T* in, int n, float inverse_step, T* exact, std
   return any;
 }
 
-/// Of at most kColumns columns: two neighbours share a lane, the left one first.
+/// Adds squares of at most kColumns columns. Two neighbours share a lane, the left one first.
 template <class T>
 void add_squares(const T* exact, int n, double* lanes) {
   const int pairs = n / 2;
@@ -71,8 +71,8 @@ std::uint32_t quantise(const T* upper, const T* lower, int n, float inverse_step
   return any;
 }
 
-/// `magnitude` with the sign of `c`, 0 where `mask` is. Bits instead of branches, behind which a compiler would hide
-/// the arithmetic from the vectors.
+/// `magnitude` with the sign of `c`, or 0 where `mask` is set. Bit operations, because branches would keep compilers
+/// from vectorising the loop.
 inline float signed_where(std::int32_t mask, float c, float magnitude) {
   std::int32_t sign;
   std::int32_t bits;

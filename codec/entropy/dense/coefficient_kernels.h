@@ -1,4 +1,5 @@
-// Loops over rows of coefficients, once per instruction set: to magnitudes with their energy, and to what is decoded.
+// Loops over rows of coefficients, compiled once per instruction set: coefficients to magnitudes with their energy, and
+// magnitudes to reconstructed coefficients.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,22 @@
 
 namespace trivelet {
 
-/// What is decoded of coefficients whose bits end somewhere. Two intervals of magnitudes: from `older` on and below;
-/// behind a whole plane they do not differ.
+/// Reconstruction of coefficients from a truncated segment. Magnitudes >= `older` and those below have different
+/// intervals when the cut follows a first pass; after a whole plane the intervals are the same.
 template <class T>
 struct CutRow {
   std::int32_t older = 0;
-  std::int32_t kept[2] = {};  ///< bits of a magnitude that are known: below, from `older` on
-  T offset[2] = {};           ///< what is added to them
+  std::int32_t kept[2] = {};  ///< mask of the known bits of a magnitude: [0] below `older`, [1] from `older` on
+  T offset[2] = {};           ///< reconstruction offsets, for the same two ranges
   float inverse_step = 1;
   T step = 1;
 };
 
 template <class T>
 struct CoefficientKernels {
-  /// Magnitudes of one or two rows (`lower` may be null) of n coefficients, with the sign in the highest bit. Their
-  /// bits, without it, are joined into joined[0..n), the squares of what was not yet rounded down are added to
-  /// lanes[32] as LaneSums does, quad after quad. Returns all bits.
+  /// Magnitudes of one or two rows (`lower` may be null) of n coefficients, with the sign in the highest bit. The
+  /// magnitudes are OR-ed into joined[0..n). Their squares before rounding are added to lanes[32] in the order of
+  /// LaneSums, quad by quad. Returns the OR of all magnitudes.
   std::uint32_t (*quantise)(const T* upper, const T* lower, int n, float inverse_step, std::uint32_t* upper_out,
                             std::uint32_t* lower_out, std::uint32_t* joined, double* lanes);
   void (*cut)(const CutRow<T>& cut, const T* from, T* to, int n);
@@ -42,7 +43,7 @@ extern const CoefficientKernels<float> kCoefficientFloat;
 extern const CoefficientKernels<std::int32_t> kCoefficientInt;
 }  // namespace avx512
 
-/// Of float and int32.
+/// The table of T (float or int32) for an instruction set.
 template <class T>
 const CoefficientKernels<T>& coefficient_kernels(SimdLevel simd) {
   if constexpr (std::is_same_v<T, float>)

@@ -1,3 +1,5 @@
+// The dense coder of a block (dense.h): codewords of segments, their truncation points with rate and distortion, and
+// the reconstruction. The passes are in dense_passes.h.
 #include "codec/entropy/dense/dense.h"
 
 #include <algorithm>
@@ -22,13 +24,13 @@ TableSet table_set(const BlockGrid& grid, bool integer) {
   return dyadic ? integer ? kDyadicInteger : kDyadicReal : integer ? kT2dInteger : kT2dReal;
 }
 
-// The states of one segment: a run of kContexts per orientation, fresh from the tables.
+// The context states of one segment: kContexts per orientation, set from the start tables.
 struct SegmentStates {
   std::vector<dense::State> memory;
   dense::State* of[kMaxOrientations] = {};
   void start(const StartTables& tables, const BlockGrid& grid, int b, int k) {
     const int n = k == 0 ? 1 : grid.table().orientations();
-    // Never smaller: room that is made again would be filled before it is written.
+    // Never shrink: resize() would clear the new part before start() overwrites it.
     const std::size_t needed = static_cast<std::size_t>(n) * kContexts;
     if (memory.size() < needed) memory.resize(needed);
     const int rc = resolution_class(k, grid.resolutions());
@@ -56,11 +58,11 @@ struct EncodingCoder {
   float inverse_step = 1;
   double weight = 1;
   const double* frame_weight = nullptr;
-  LaneSums sums;  // of the frame `frame` of a subband
+  LaneSums sums;  // of the current frame of a subband
   int frame = -1;
   double gain = 0;  // of the frames before it
-  // Changes of coefficients of a row. What a float one was before it was rounded down lies far away in memory: it is
-  // fetched now and looked at when the row is done.
+  // Changes of the coefficients of a row. The unrounded value of a float coefficient is far away in memory: it is
+  // prefetched at once and read when the row is done.
   struct Change {
     const T* at;
     int x;
@@ -230,7 +232,7 @@ struct DecodingCoder {
   static constexpr bool kDecoding = true;
   RangeDecoder range;
   std::atomic<std::int64_t>* allowance = nullptr;
-  std::int64_t charged = 0;  // bits of this codeword
+  std::int64_t charged = 0;  // bits charged to the allowance for this codeword
 
   bool code(dense::State& s, bool) {
     const bool bit = range.get(probability(s));
@@ -258,7 +260,7 @@ struct DecodingCoder {
 
 namespace {
 
-// Where it is noted which patches of a block are zero and not written; or null.
+// Where to mark zero patches of a block that are not written; null: nowhere.
 struct LeaveOut {
   ZeroPatches* here;
   int by, bx;
@@ -271,11 +273,11 @@ struct DenseDecoder::State {
   Block block;
   SegmentStates states;
   DecodingCoder coder;
-  std::vector<int> cut;  // per segment, kNone when not decoded
+  std::vector<int> cut;  // per segment; kNone when it is not decoded
   std::vector<std::uint8_t> joined;
 
   static constexpr int kNone = 2 * kMaxPlanes + 2;
-  // Behind the end of a codeword: an encoder leaves trailing zeros out.
+  // Free bits after the end of a codeword, because an encoder omits trailing zeros.
   static constexpr std::int64_t kFreeBits = 16;
   void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
             int stop_plane);
@@ -289,7 +291,8 @@ DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<
 DenseDecoder::~DenseDecoder() = default;
 void DenseDecoder::set_allowance(std::atomic<std::int64_t>* bits) { state_->coder.allowance = bits; }
 
-// The cut of every segment: where its own parts end, what those it depends on allow, or where the caller wants to stop.
+// Finds the cut of every segment: the maximum of the end of its own parts, the cut that its parents allow, and the
+// caller's.
 void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
                                const std::vector<LayeredSegment>& segments, int stop_plane) {
   cut.assign(segments.size(), kNone);
@@ -312,7 +315,7 @@ void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
     }
 }
 
-// Puts the parts that a cut needs one behind the other.
+// Concatenates the parts that a cut needs.
 void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
   coder.charged = kFreeBits;
   std::size_t n = 0;
@@ -341,7 +344,7 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
   const int low = last >> 1;
   const bool coded = level && low < level->top;
   const int o = std::max(0, band.orientation - 1);
-  // After a first pass alone, coefficients that are older than it still have an interval twice as wide.
+  // After a first pass, coefficients that were significant before it still have an interval twice as wide.
   const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
   const T offset[2] = {coded ? reconstruction_offset_of<T>(centroid, low) : 0,
                        coded ? reconstruction_offset_of<T>(centroid, low + 1) : 0};

@@ -1,7 +1,6 @@
-// What the dense profile computes per decision (FORMAT.md "Dense profile"): the split of the range, the states of
-// contexts, the numbers of contexts, and where a codeword may be cut. Arithmetic only, shared by
-// codec/entropy/dense/dense_passes.h and gpu/entropy/dense.cuh, whose loops and memory have nothing in common; see
-// host_device.h.
+// The arithmetic of a decision in the dense profile (FORMAT.md "Dense profile"): the split of the range, context
+// states, context numbers, and truncation points of a codeword. Shared by dense_passes.h and gpu/entropy/dense.cuh,
+// whose loops and memory differ (base/host_device.h).
 #pragma once
 
 #include <cstddef>
@@ -13,13 +12,13 @@ namespace trivelet::dense {
 
 // -------------------------------------------------------------------------------------------------------- range coder
 
-/// The lower part of the range, which a 1 takes, when 1 has this probability in units of 1 / 65536.
+/// The lower part of the range, which a 1 takes. `probability` is that of a 1, in units of 1 / 65536.
 TRIVELET_HOST_DEVICE static inline std::uint32_t split_range(std::uint32_t range, std::uint32_t probability) {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(range) * probability >> 16);
 }
 
-/// The number of the interval [low, low + range) with the most zeros at its end: the codeword with the fewest bytes.
-/// `bits`: how many both have.
+/// The number in the interval [low, low + range) with the most trailing zeros: the codeword with the fewest bytes. All
+/// numbers have `bits` bits.
 TRIVELET_HOST_DEVICE static inline std::uint64_t shortest_fraction(std::uint64_t low, std::uint32_t range, int bits) {
   const std::uint64_t high = low + range - 1;
   for (int zeros = bits - 1; zeros >= 0; --zeros) {
@@ -29,8 +28,8 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t shortest_fraction(std::uint64_t
   return low;
 }
 
-/// Takes the upper 16 of the bits that shifts moved out of the range, `pending` of them, off `low`. Bit 16 of the
-/// result is a carry into what was taken before.
+/// Removes the upper 16 of the `pending` bits that shifts moved out of the range from `low` and returns them. Bit 16 of
+/// the result is a carry into the units before.
 TRIVELET_HOST_DEVICE static inline std::uint32_t take_unit(std::uint64_t& low, int& pending) {
   const int keep = 32 + pending - 16;
   const auto unit = static_cast<std::uint32_t>(low >> keep);
@@ -40,7 +39,7 @@ TRIVELET_HOST_DEVICE static inline std::uint32_t take_unit(std::uint64_t& low, i
 }
 
 /// Ends a codeword: calls emit(), which takes a unit off `low`, until the shortest fraction of the last interval is
-/// out.
+/// written.
 template <class Emit>
 TRIVELET_HOST_DEVICE static inline void take_fraction(std::uint64_t& low, std::uint32_t range, int& pending,
                                                       const Emit& emit) {
@@ -54,8 +53,9 @@ TRIVELET_HOST_DEVICE static inline void take_fraction(std::uint64_t& low, std::u
   }
 }
 
-/// How many bytes of a finished codeword decode everything before a mark: `low` are the 48 bits of the interval's lower
-/// end behind the first `n` bytes, `odd` the lowest bit that byte n - 1 then had, byte(i) the codeword's bytes.
+/// Number of bytes of a finished codeword that decode everything before a mark. `low` holds the 48 bits of the
+/// interval's lower end after the first `n` bytes, `odd` the lowest bit that byte n - 1 had then; byte(i) gives the
+/// codeword's bytes.
 template <class Size, class Byte>
 TRIVELET_HOST_DEVICE static inline Size bytes_until_mark(Size n, std::uint64_t low, bool odd, Size size,
                                                          const Byte& byte) {
@@ -67,21 +67,21 @@ TRIVELET_HOST_DEVICE static inline Size bytes_until_mark(Size n, std::uint64_t l
 
 // -------------------------------------------------------------------------------------------------------------- states
 
-/// Decisions that a state's estimate stands for at most.
+/// The largest number of decisions that a state's estimate stands for.
 inline constexpr std::size_t kSeenLimit = 126;
 
 /// An estimate of P(1), limited so that a decision takes at most 12 bits.
 TRIVELET_HOST_DEVICE static inline std::uint32_t limited_probability(std::uint32_t one) {
   return one < 24 ? 24u : one > 65512 ? 65512u : one;
 }
-/// The estimate after a decision; `rate` is RateTable's for `seen`.
+/// The estimate after a decision. `rate` is RateTable's for `seen`.
 TRIVELET_HOST_DEVICE static inline std::int32_t moved_estimate(std::int32_t one, bool bit, std::int32_t rate) {
   return one + (((bit ? 65535 : 0) - one) * rate >> 16);
 }
 
 // ------------------------------------------------------------------------------------------------------------ contexts
-// Numbers of contexts of a class, in the order significance, refinement, signs, "any child group active", "this child
-// group active", root groups.
+// Context numbers of a class, in the order significance, refinement, signs, "any child group active", "this child group
+// active", root groups.
 
 inline constexpr int kEnergies = 15;
 inline constexpr int kTimes = 5;
@@ -95,15 +95,16 @@ inline constexpr int kChild = kAny + 4 * 2 * 5 * 2;
 inline constexpr int kRoot = kChild + 3 * 2 * 5 * 5 * 2;
 inline constexpr int kContexts = kRoot + 8;
 
-/// Of a sum of known magnitudes or of stages.
+/// Class of a sum of known magnitudes or of stages, by octaves.
 TRIVELET_HOST_DEVICE static inline std::uint32_t octave_class(std::uint32_t n) {
   return n == 0 ? 0 : n < 2 ? 1 : n < 4 ? 2 : n < 8 ? 3 : 4;
 }
-/// Of a known magnitude >> plane. 0: insignificant after the first pass of the plane, 1: significant since, 2: before.
+/// Stage of a coefficient from its known magnitude >> plane. 0: insignificant after the first pass of the plane, 1:
+/// significant since this plane, 2: significant before.
 TRIVELET_HOST_DEVICE static inline std::uint32_t stage(std::uint32_t shifted) { return shifted < 2 ? shifted : 2; }
 
-/// Weights of the neighbours along x and y in a coefficient's energy, for resolution k and orientation index o: across
-/// the direction in which the subband is high, coefficients say more about each other.
+/// Weights of the neighbours along x and y in a coefficient's energy, for resolution k and orientation index o.
+/// Coefficients correlate more across the direction in which the subband is high.
 struct NeighbourWeights {
   std::uint32_t horizontal, vertical;
 };
@@ -112,8 +113,8 @@ TRIVELET_HOST_DEVICE static inline NeighbourWeights neighbour_weights(int k, int
   return {direction == 2 ? 3u : 2u, direction == 1 ? 3u : 2u};
 }
 
-/// Where in its group a coefficient is asked: in a group that was active before, or in a new one as coefficient j of
-/// its quad, after a significant one or not.
+/// Place of a coefficient in its group: the group was active before (0), or it is new and the coefficient is number j
+/// of its quad, with or without a significant one before it.
 TRIVELET_HOST_DEVICE static inline std::uint32_t place_class(bool fresh, bool found, int j) {
   return !fresh ? 0 : found ? 3 : j == 3 ? 2 : 1;
 }
@@ -130,8 +131,8 @@ TRIVELET_HOST_DEVICE static inline std::uint32_t refinement_context(std::uint32_
   return kRefinement + size * kEnergies + energy;
 }
 
-/// A sign pattern 0..26: the signs of horizontal, vertical and temporal neighbours, 0, 1, 2 for -, 0, +. A pattern and
-/// its negative share a context: of the latter the opposite sign is coded.
+/// A sign pattern 0..26 from the signs of horizontal, vertical and temporal neighbours (0, 1, 2 for -, 0, +). A pattern
+/// and its negative share a context; for the negative the opposite sign is coded.
 TRIVELET_HOST_DEVICE static inline std::uint32_t sign_pattern(std::uint32_t horizontal, std::uint32_t vertical,
                                                               std::uint32_t time) {
   return horizontal * 9 + vertical * 3 + time;
@@ -141,7 +142,7 @@ TRIVELET_HOST_DEVICE static inline std::uint32_t sign_context(std::uint32_t patt
   return kSigns + (sign_flips(pattern) ? 26 - pattern : pattern);
 }
 
-/// `significant`: coefficients of the group, up to 3; `near`: open groups around it.
+/// `significant`: number of significant coefficients of the group, at most 3; `near`: open groups around it.
 TRIVELET_HOST_DEVICE static inline std::uint32_t any_child_context(std::uint32_t significant, bool fresh,
                                                                    std::uint32_t near, bool old) {
   return kAny + ((significant * 2 + fresh) * 5 + near) * 2 + old;
@@ -153,7 +154,7 @@ TRIVELET_HOST_DEVICE static inline std::uint32_t child_context(std::uint32_t sta
                                                                bool none) {
   return kChild + (((stage_of_parent * 2 + first) * 5 + near) * 5 + near_parent) * 2 + none;
 }
-inline constexpr std::uint32_t kChildNear = 10;  // what one more in `near` adds to the number
+inline constexpr std::uint32_t kChildNear = 10;  // step of the context number per unit of `near`
 TRIVELET_HOST_DEVICE static inline std::uint32_t root_context(std::uint32_t near, bool fresh) {
   return kRoot + near * 2 + fresh;
 }

@@ -1,3 +1,4 @@
+// Memory of a block's padded arrays, quantisation into them, and the planes of all sets (dense_block.h).
 #include "codec/entropy/dense/dense_block.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 int half(int n) { return (n + 1) / 2; }
 
-// Zeros in `size` elements of `values`. The value is a constant, and not one that is passed on: it makes this a memset.
+// Zeroes `size` elements. The constant zero makes this a memset; a value passed in would not.
 template <class T>
 void clear(std::vector<T>& values, std::size_t at, std::size_t size) {
   std::fill_n(values.data() + at, size, T{0});
@@ -37,9 +38,9 @@ void clear_padded(std::vector<T>& values, std::size_t at, std::ptrdiff_t frame, 
 
 }  // namespace
 
-// At the borders of a picture, and where it is smaller than a block, only a part of a block exists. What is beyond is
-// never read but for the groups and coefficients next to it: around a group, also those of other orientations are
-// looked at, and of coefficients those that existing groups have.
+// A block at the border of a picture, or of a small picture, exists only in part. Beyond that part only adjacent groups
+// and coefficients are read: the groups around an existing group, in all orientations, and the coefficients next to
+// those of existing groups.
 void Level::reset(int planes_needed) {
   top = planes_needed;
   const auto coefficients = static_cast<std::size_t>(orientations * span);
@@ -107,8 +108,8 @@ void Block::lay_out(const BlockGrid& grid, int by, int bx) {
         if (l.valid[i].empty()) l.valid[i] = {};
       }
     }
-    // A group exists where it has a valid coefficient or an existing child; both are boxes, and where a level has
-    // children they reach at least as far as its own coefficients.
+    // A group exists where it has a valid coefficient or an existing child. Both sets are boxes, and the children of a
+    // level reach at least as far as its own coefficients.
     for (std::size_t k = f.levels.size(); k-- > 0;) {
       Level& l = out.levels[k];
       const bool octets = l.arity == 8;
@@ -127,8 +128,8 @@ void Block::lay_out(const BlockGrid& grid, int by, int bx) {
 
 namespace {
 
-// Magnitudes of a patch, and per group the planes of its coefficients. Returns the patch's energy, frame by frame times
-// its weight.
+// Computes the magnitudes of a patch and per group the planes of its coefficients. Returns the energy of the patch,
+// weighted per frame.
 template <class T>
 double load_patch(Level& l, int o, const Field<T>& v, float inverse_step, const CoefficientKernels<T>& kernels,
                   double weight, const double* frame_weight, std::vector<std::uint32_t>& joined, double sum) {
@@ -164,7 +165,7 @@ double load_patch(Level& l, int o, const Field<T>& v, float inverse_step, const 
   return sum;
 }
 
-// Joins the planes of the children into their parents' groups (both of level k >= 1).
+// Joins the planes of child groups into their parents' groups (both of level k >= 1).
 void join_children(Level& l, const Level& c, int o) {
   const int depth = l.arity == 8 ? 2 : 1;
   const Box& e = c.exists[o];
@@ -225,7 +226,7 @@ void Block::load(const BlockGrid& grid, int by, int bx, const Field<T>& field, c
       if (k > 0 && !l.planes.empty()) top[b * resolutions + k] = *std::max_element(l.planes.begin(), l.planes.end());
     }
   }
-  // Root groups also hang in temporal trees: their sets include those of their temporal children.
+  // Root groups also belong to temporal trees: their sets include those of their temporal children.
   for (std::size_t b = families.size(); b-- > 0;) {
     BlockFamily& f = families[b];
     if (!f.used) continue;

@@ -1,6 +1,6 @@
-// One code block as the dense coder holds it: padded arrays of known magnitudes and signs in raster order, and which
-// groups of siblings are active in which plane. Groups and trees are those of tree.h; a group at (t, y, x) of level
-// k >= 2 holds the children of coefficient (t, y, x) of level k - 1.
+// One code block in the dense coder: padded arrays of known magnitudes and signs in raster order, and the active groups
+// of siblings per plane. Groups and trees are those of tree.h: group (t, y, x) of level k >= 2 holds the children of
+// coefficient (t, y, x) of level k - 1.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Box {
   bool empty() const { return t <= 0 || y <= 0 || x <= 0; }
 };
 
-/// A level of a family: the same for all orientations except for its borders.
+/// A level of a family. All orientations share it but for their borders.
 struct Level {
   // Geometry
   int arity = 4;
@@ -33,22 +33,22 @@ struct Level {
   int groups_y = 0;
   int groups_x = 0;
   int frames = 0;             ///< allocated frames of coefficients
-  int words = 0;              ///< 64-bit words that hold a row of groups
+  int words = 0;              ///< 64-bit words per row of groups
   std::ptrdiff_t stride = 0;  ///< of coefficients, with a border of one
   std::ptrdiff_t frame = 0;
-  std::ptrdiff_t span = 0;          ///< of an orientation
+  std::ptrdiff_t span = 0;          ///< coefficients of an orientation
   std::ptrdiff_t group_stride = 0;  ///< of the padded arrays of groups
   std::ptrdiff_t group_frame = 0;
   std::ptrdiff_t group_span = 0;
   Box valid[kMaxOrientations];   ///< coefficients inside the picture
   Box exists[kMaxOrientations];  ///< groups with a coefficient or a descendant inside the picture
 
-  // Encoder: the truth
-  std::vector<std::uint32_t> magnitude;    ///< indexed like `known`; written where valid; negative ones with kSignBit
+  // Encoder: the true values
+  std::vector<std::uint32_t> magnitude;    ///< index as in `known`; written where valid; negative values have kSignBit
   std::vector<std::uint8_t> planes;        ///< per group: planes of its set (its coefficients and all descendants)
   std::vector<std::uint8_t> planes_below;  ///< per group: planes of its descendants
 
-  // Known so far
+  // Known so far (encoder and decoder)
   std::vector<std::uint32_t> known;  ///< magnitudes, zeros below the plane reached
   std::vector<std::int8_t> sign;     ///< -1, 0, 1
   std::vector<std::uint8_t> active;  ///< padded groups: 1 = active
@@ -56,8 +56,8 @@ struct Level {
   std::vector<std::uint64_t> mask;   ///< [plane][row of groups][word]: active groups after `plane`
   std::vector<std::uint64_t> done;   ///< [row of groups][word]: all child groups active
   std::vector<std::uint64_t> some;   ///< [row of quads][word]: quads with a significant coefficient
-  std::vector<std::uint64_t> all;    ///< … with no insignificant one
-  int top = 0;                       ///< planes of the segment; masks exist below
+  std::vector<std::uint64_t> all;    ///< quads without an insignificant coefficient
+  int top = 0;                       ///< planes of the segment; masks exist below it
 
   std::ptrdiff_t at(int o, int t, int y, int x) const { return o * span + (t + 1) * frame + (y + 1) * stride + x + 1; }
   std::ptrdiff_t group_at(int o, int t, int y, int x) const {
@@ -76,7 +76,7 @@ struct Level {
   const std::uint64_t* mask_of(int plane) const { return mask.data() + static_cast<std::size_t>(plane) * rows(); }
   std::uint64_t* mask_of(int plane) { return mask.data() + static_cast<std::size_t>(plane) * rows(); }
 
-  /// Forgets everything known; room for `planes` planes.
+  /// Clears all known values and makes space for `planes` planes.
   void reset(int planes);
 };
 
@@ -91,8 +91,8 @@ struct BlockFamily {
 struct Block {
   std::vector<BlockFamily> families;
   void lay_out(const BlockGrid& grid, int by, int bx);
-  /// Quantises the block's coefficients and finds the planes of all sets; `top` gets the planes of every segment,
-  /// `energy` the weighted squares of its coefficients (null weights: 1).
+  /// Quantises the block's coefficients and finds the planes of all sets. `top` gets the planes of every segment,
+  /// `energy` the weighted sum of squares of its coefficients (null weights: 1).
   template <class T>
   void load(const BlockGrid& grid, int by, int bx, const Field<T>& field, const float* inverse_steps,
             const ErrorWeights* weights, SimdLevel simd, std::vector<std::uint8_t>& top, std::vector<double>& energy);

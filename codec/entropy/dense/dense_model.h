@@ -1,14 +1,12 @@
-// What the dense profile knows before it codes a decision: probability states, contexts and their start values.
+// The probability model of the dense profile: states, contexts and their start values (FORMAT.md "Dense profile").
 //
-// A segment starts with the states of the trained tables; FORMAT.md "Dense profile" gives layout and formulas. Every
-// context belongs to a class: the place of the segment's resolution counted from the finest, and the subband's
-// orientation together with "high along time".
+// A segment starts with the states of the trained tables. Every context belongs to a class: the place of the segment's
+// resolution counted from the finest, and the subband's orientation together with "high along time". An estimate is the
+// mean of all decisions up to kSeenLimit, then a running average.
 //
-// An estimate is the mean of all decisions seen until kSeenLimit of them, then a running average. Tried beside it, in
-// bytes over 32 frames of three clips (mobile, walk, BasketballPass) at steps 6 and 24: a second, faster average -0.1
-// %; a second set of contexts (wider surround, other orientations, surround of the parent) mixed in with fixed equal
-// weights 0.0 % (learned weights were not tried); the temporal parent's magnitude -0.1 %; a wider surround in the
-// energy +0.2 %.
+// Alternatives that gained too little, in bytes over 32 frames of three clips (mobile, walk, BasketballPass) at steps 6
+// and 24: a second, faster average -0.1 %; a second set of contexts mixed in with equal weights 0.0 %; the temporal
+// parent's magnitude -0.1 %; a wider surround in the energy +0.2 %.
 #pragma once
 
 #include <array>
@@ -21,7 +19,7 @@
 
 namespace trivelet::dense {
 
-/// An estimate of P(1) in units of 1 / 65536 and how many decisions it stands for.
+/// An estimate of P(1) in units of 1 / 65536 and the number of decisions it stands for.
 struct State {
   std::uint16_t one = 32768;
   std::uint16_t seen = 1;  ///< 1..kSeenLimit; sets the rate
@@ -52,9 +50,9 @@ inline int resolution_class(int k, int resolutions) {
   const int from_finest = resolutions - 1 - k;
   return k == 0 ? 3 : from_finest < 2 ? from_finest : 2;
 }
-/// `orientation` as in Subband; in t+2D every band but the first is high along time.
+/// `orientation` as in Subband. In t+2D every band but the first is high along time.
 inline int orientation_class(int temporal_band, int orientation) { return (temporal_band > 0 ? 4 : 0) + orientation; }
-/// Whether a class occurs: (resolution class, orientation class) in t+2D or dyadic layouts.
+/// Whether a class (resolution class, orientation class) occurs in t+2D or dyadic layouts.
 inline bool class_exists(int resolution, int orientation, bool dyadic) {
   if (resolution == 3) return orientation == 0 || (orientation == 4 && !dyadic);
   return orientation != 0 && (orientation != 4 || dyadic);
@@ -64,17 +62,17 @@ inline bool class_exists(int resolution, int orientation, bool dyadic) {
 
 enum TableSet { kT2dReal, kT2dInteger, kDyadicReal, kDyadicInteger, kTableSets };
 
-/// Start states: kContexts of class 0, then of class 1, …
+/// Start states: kContexts of class 0, then of class 1, and so on.
 using StartTables = std::vector<State>;
 const StartTables& start_tables(TableSet set);
 
-/// The text form: one character per context of the classes that exist, in order; character number 3 * p + w stands for
+/// The text form: one character per context of the classes that exist, in order. Character number 3 * p + w means
 /// kStartProbabilities[p] and kStartWeights[w].
 inline constexpr std::size_t kStartProbabilityCount = 30;
 inline constexpr std::size_t kStartWeightCount = 3;
 extern const std::array<std::uint16_t, kStartProbabilityCount> kStartProbabilities;
 extern const std::array<std::uint16_t, kStartWeightCount> kStartWeights;
-/// '!' to '~' but not '"', '?' and '\'.
+/// The characters are '!' to '~' without '"', '?' and '\'.
 char table_character(std::size_t number);
 /// Throws BadArgument for text of another length or with other characters.
 StartTables parse_tables(std::string_view text, bool dyadic);

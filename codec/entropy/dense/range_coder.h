@@ -6,11 +6,11 @@
 // is set again. Shifting by the count of leading zeros instead of byte by byte costs one branch per 16 bits and keeps
 // R large, so P may be as small as 24.
 //
-// Cutting: a codeword truncated to n bytes decodes the same decisions as long as the truncated fraction is still inside
-// the interval after those decisions. The encoder notes the interval (Mark) and, once the codeword is complete, finds
-// the smallest such n.
+// Truncation: a codeword cut to n bytes decodes the same decisions as long as the shorter fraction is inside the
+// interval after those decisions. The encoder notes the interval (Mark) and finds the smallest such n when the codeword
+// is complete.
 //
-// Source: Martin (1979); carries are added into the bytes already written, as in AV1 (Daala) and others.
+// Source: Martin (1979). Carries are added into the bytes already written, as in AV1 (Daala).
 #pragma once
 
 #include <bit>
@@ -24,14 +24,14 @@
 
 namespace trivelet::dense {
 
-/// Writes one codeword after the other into memory of its own.
+/// Writes one codeword after the other into its own memory.
 class RangeEncoder {
  public:
   /// The lower end of the interval after some decisions.
   struct Mark {
     std::size_t bytes = 0;  ///< written so far
     std::uint64_t low = 0;  ///< the 48 bits behind them
-    bool odd = false;       ///< lowest bit of the last byte: a later carry into it shows there
+    bool odd = false;       ///< lowest bit of the last byte, which shows a later carry into it
   };
 
   void start() {
@@ -40,7 +40,7 @@ class RangeEncoder {
     range_ = 0xffffffffu;
     pending_ = 0;
   }
-  /// Room for `decisions` more; every one takes at most 12 bits.
+  /// Reserves memory for `decisions` more; each takes at most 12 bits.
   void reserve(std::size_t decisions) {
     const std::size_t needed = size_ + 2 * decisions + 16;
     if (needed <= capacity_) return;
@@ -65,7 +65,8 @@ class RangeEncoder {
     const bool last = size_ > 0 && (bytes_[size_ - 1] & 1);
     return {size_, low & 0xffffffffffffull, last != ((low >> 48 & 1) != 0)};
   }
-  /// Chooses the fraction of the final interval with the fewest bytes; data() and size() are the codeword afterwards.
+  /// Ends the codeword with the fraction of the final interval that has the fewest bytes. data() and size() then give
+  /// the codeword.
   void finish() {
     reserve(16);
     take_fraction(low_, range_, pending_, [this] { emit(); });
@@ -74,7 +75,7 @@ class RangeEncoder {
   const std::uint8_t* data() const { return bytes_.get(); }
   std::size_t size() const { return size_; }
 
-  /// After finish(): how many bytes of the codeword decode everything before the mark.
+  /// After finish(): the number of bytes of the codeword that decode everything before the mark.
   std::size_t bytes_until(const Mark& m) const {
     return bytes_until_mark(m.bytes, m.low, m.odd, size_,
                             [&](std::size_t i) -> std::uint64_t { return i < size_ ? bytes_[i] : 0; });
@@ -98,7 +99,7 @@ class RangeEncoder {
   int pending_ = 0;
 };
 
-/// Reads one codeword. Bytes behind its end are zeros; nothing outside [data, data + size) is touched.
+/// Reads one codeword. Bytes after its end are zeros; nothing outside [data, data + size) is read.
 class RangeDecoder {
  public:
   void start(const std::uint8_t* data, std::size_t size) {
@@ -124,9 +125,8 @@ class RangeDecoder {
     if (spare_ < 0) fill();
     return bit;
   }
-  /// Bits that the decisions so far have used up behind the end of the codeword; hardly any, unless it was made for
-  /// that:
-  /// decisions that always take the lower part need no bytes at all. Negative inside the codeword.
+  /// Bits that the decisions so far have used after the end of the codeword; negative inside it. An ordinary codeword
+  /// uses hardly any. A hostile one can use many: decisions that always take the lower part need no bytes.
   std::int64_t beyond_end() const { return beyond_ - spare_ - 32; }
 
  private:
@@ -139,7 +139,7 @@ class RangeDecoder {
     } else {
       for (int i = 0; i < 4; ++i) word = word << 8 | (at_ < end_ ? *at_++ : 0u);
     }
-    const int shift = -spare_;  // free bits below the valid ones: 32 - spare_ of which the word fills 32
+    const int shift = -spare_;  // free bits below the valid ones: 32 - spare_; the word fills 32 of them
     value_ |= std::uint64_t{word} << shift;
     beyond_ += 32;
     spare_ += 32;
@@ -147,7 +147,7 @@ class RangeDecoder {
 
   const std::uint8_t* at_ = nullptr;
   const std::uint8_t* end_ = nullptr;
-  std::int64_t beyond_ = 0;  // bits taken in, less those of the codeword
+  std::int64_t beyond_ = 0;  // bits read, less those of the codeword
   std::uint64_t value_ = 0;
   std::uint32_t range_ = 0xffffffffu;
   int spare_ = 0;

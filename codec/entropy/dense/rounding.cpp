@@ -1,3 +1,4 @@
+// Rate-distortion rounding of subbands and GOPs; rounding.h has the arithmetic of a coefficient.
 #include "codec/entropy/dense/rounding.h"
 
 #include <algorithm>
@@ -13,21 +14,22 @@ namespace trivelet {
 
 namespace {
 
-// A row's magnitudes as they count for others, with one more at each end.
+// The counted magnitudes of a row, with one more at each end.
 void count_row(const float* row, int n, float inverse_step, float* out) {
   for (int x = 0; x < n; ++x) out[x + 1] = counted_magnitude(row[x], inverse_step);
   out[0] = out[1];
   out[n + 1] = out[n];
 }
 
-// Whether any of n magnitudes rounds to a step or more, as rounded_by_cost() begins; others are left alone.
+// Whether any of n magnitudes can round to a step or more by the first test of rounded_by_cost(). Other rows need no
+// work.
 bool any_counts(const float* magnitude, int n) {
   bool any = false;
   for (int x = 0; x < n; ++x) any |= !(magnitude[x] + 0.5f < 1.0f);
   return any;
 }
 
-// A frame of a subband. Borders are repeated outside; neighbours count as they were before anything was moved.
+// Rounds a frame of a subband. Borders are repeated outside; neighbours count with their values before rounding.
 void round_frame(const Field<float>& v, int t, float step, float inverse_step, float lambda,
                  std::vector<float>& memory) {
   constexpr int kTogether = 16;
@@ -64,7 +66,7 @@ void round_frame(const Field<float>& v, int t, float step, float inverse_step, f
 
 float rounding_lambda(const Subband& band, const Decomposition& decomposition) {
   constexpr float kUsual = 0.25f, kKey = 0.14f;
-  constexpr float kFine[] = {0.125f, 0.2f};  // of the finest temporal level, and the next
+  constexpr float kFine[] = {0.125f, 0.2f};  // for the finest temporal level, and the next
   if (decomposition.temporal != Wavelet::kMotion) return kUsual;
   if (band.temporal_band == 0) return kKey;
   const auto level = static_cast<std::size_t>(decomposition.temporal_levels - band.temporal_band);

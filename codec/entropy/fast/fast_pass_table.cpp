@@ -1,3 +1,4 @@
+// Computes the distortion of every plane of a block from its coefficients; see fast_pass_table.h.
 #include "codec/entropy/fast/fast_pass_table.h"
 
 #include <algorithm>

@@ -1,13 +1,13 @@
-// What every bit plane of a block costs and gains in the fast profile, where the coder itself does not look at
-// distortions.
+// Rate and distortion of every bit plane of a block in the fast profile. They are computed apart from the coder, which
+// does not compute distortions.
 #pragma once
 
 #include "codec/entropy/coded_block.h"
 
 namespace trivelet {
 
-/// Fills `table` for a block that was coded with a part per plane: pass i of a segment is its plane top - 1 - i, and
-/// Pass::bytes counts bits here, since planes follow each other without padding. `steps` is null for integers.
+/// Fills `table` for a block that was coded with one part per plane. Pass i of a segment is its plane top - 1 - i.
+/// Pass::bytes counts bits, because planes follow each other without padding. `steps` is null for integers.
 template <class T>
 void fill_fast_pass_table(const BlockGrid& grid, int by, int bx, const Field<T>& field, const StepTable* steps,
                           int centroid, const ErrorWeights& weights, const LayerPlan& plan, const CodedBlock& block,

@@ -1,3 +1,5 @@
+// The zerotree coder of a block (zerotree.h): memory, order of segments and planes, temporal trees and layers. The
+// loops over words are in zerotree_kernels.cpp.
 #include "codec/entropy/fast/zerotree.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ LevelView view(const TreeLevel& l, const LevelMasks& m) {
   return v;
 }
 
-// Groups of the two finest levels name a single significant coefficient by its position.
+// In the two finest levels a group with a single significant coefficient codes that coefficient's position.
 bool is_fine(int k, int resolutions) { return k >= resolutions - 2; }
 
 template <class T>
@@ -86,7 +88,7 @@ namespace {
 void slice(const Kernels& k, const SliceArgs<float>& a) { k.slice_real(a); }
 void slice(const Kernels& k, const SliceArgs<std::int32_t>& a) { k.slice_integer(a); }
 
-// The children of a level as its slices need them.
+// Passes the words of the child level to the slicing kernel.
 template <class T>
 void set_children(SliceArgs<T>& a, const std::vector<std::vector<EncodedWord>>& words, const Family& f, std::size_t k,
                   int orientation_index) {
@@ -159,7 +161,7 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   }
   join_temporal_trees(grid, masks, pools, out);
 
-  // Pass 2: every segment's bits, plane by plane.
+  // Pass 2: the bits of every segment, plane by plane.
   for (std::size_t b = 0; b < families.size(); ++b) {
     const Family& f = grid.families()[b];
     if (f.frames == 0) continue;
@@ -195,8 +197,8 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
   }
 }
 
-// Root groups also hang in temporal trees: the planes of a root group's set are the largest of its own spatial set and
-// of its temporal children's. Root groups without a temporal parent are active from the segment's top.
+// Joins root groups along temporal trees: the planes of a root group's set are the maximum of its own spatial set and
+// of its temporal children's sets. Root groups without a temporal parent are active from the segment's top.
 void BlockEncoder::State::join_temporal_trees(const BlockGrid& grid, const BlockMasks& masks, Pools& pools,
                                               CodedBlock& out) {
   const auto& all = grid.families();
@@ -230,7 +232,7 @@ void BlockEncoder::State::join_temporal_trees(const BlockGrid& grid, const Block
     int top = 0;
     for (const auto p : planes) top = std::max<int>(top, p);
     out.top[static_cast<std::size_t>(segment_index(grid, static_cast<int>(b), 0))] = static_cast<std::uint8_t>(top);
-    // Rewrite the root words' activity with the joined planes.
+    // Rewrite the activity of the root words with the joined planes.
     const auto& exists = masks.families[b].root_exists;
     for (int w = 0; w < root.words; ++w) {
       EncodedWord& word = families[b].levels[0][static_cast<std::size_t>(w)];
@@ -259,7 +261,8 @@ void BlockEncoder::State::prepare_sinks(const TreeLevel& level, const TreeLevel*
   const auto own = static_cast<std::size_t>(level.words) * static_cast<std::size_t>(level.orientations) + 2;
   const auto sets =
       (parent ? static_cast<std::size_t>(parent->words) * static_cast<std::size_t>(parent->orientations) : own) + 2;
-  // kChildren below root groups holds up to seven bits a group, within a word of 64 for 8 or 16 groups times two.
+  // Below root groups kChildren needs up to seven bits a group: a word of 64 slots has 8 or 16 groups, and two words
+  // fit.
   const std::size_t capacity[kSubStreams] = {sets, 2 * sets, own, own, own, own, own};
   std::size_t per_plane = 0;
   for (const std::size_t c : capacity) per_plane += c;
@@ -334,7 +337,7 @@ void BlockEncoder::State::store_parts(int planes, int segment, const LayerPlan& 
 
 namespace {
 
-// Memory of one level's state, cut from one allocation.
+// Memory of the state of one level.
 struct LevelMemory {
   std::vector<std::uint64_t> masks;   // sig, sign, found, live
   std::vector<std::uint16_t> groups;  // act, seen, fresh, open, raw, single
@@ -380,7 +383,7 @@ struct BlockDecoder::State {
   std::vector<std::vector<LevelMemory>> memory;  // [family][level]
   std::vector<std::vector<LevelState>> states;
   std::vector<int> low;           // per segment: lowest plane to decode, top when none
-  std::vector<std::size_t> part;  // per segment: part being read
+  std::vector<std::size_t> part;  // per segment: the part that is read now
   std::vector<BitSource> bits;
 
   void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
@@ -391,7 +394,7 @@ struct BlockDecoder::State {
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const float* steps,
               const Field<T>& field, ZeroPatches* left_out);
-  std::vector<bool> used_frames;  // of a patch: not zero
+  std::vector<bool> used_frames;  // frames of a patch that are not zero
   void find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames);
 };
 
@@ -421,8 +424,8 @@ void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int 
   }
 }
 
-// The lowest plane of every segment: where its own parts end, its parent's end, or the caller wants to stop. Segments
-// that the target has no place for are not decoded.
+// Finds the lowest plane of every segment: the maximum of the end of its own parts, its parent's end, and the caller's
+// stop plane. Segments that the target does not contain are not decoded.
 void BlockDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target,
                                const std::vector<LayeredSegment>& segments, int stop_plane) {
   low.assign(segments.size(), 0);
@@ -441,7 +444,8 @@ void BlockDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
     }
 }
 
-// Root groups of family b at `plane`: those with a temporal parent say by a bit when they become active.
+// Activates root groups of family b at `plane`. A root group with a temporal parent has a bit that says when it becomes
+// active.
 void BlockDecoder::State::activate_roots(const BlockGrid& grid, const BlockMasks& masks, int b, int plane,
                                          BitSource& source) {
   const Family& f = grid.families()[static_cast<std::size_t>(b)];
@@ -478,7 +482,7 @@ void BlockDecoder::State::activate_roots(const BlockGrid& grid, const BlockMasks
     }
 }
 
-// Moves on to the part that holds `plane`; a part must have been read to its last byte.
+// Moves on to the part that holds `plane`. The current part must have been read to its last byte.
 void BlockDecoder::State::next_part(const LayeredSegment& r, std::size_t s, int plane) {
   while (part[s] < r.parts.size() && r.parts[part[s]].low > plane) {
     ++part[s];
@@ -491,7 +495,7 @@ void BlockDecoder::State::next_part(const LayeredSegment& r, std::size_t s, int 
 }
 
 void BlockDecoder::State::find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames) {
-  const int span = level.slot.back().t;  // frames that a word reaches over
+  const int span = level.slot.back().t;  // frames that a word covers
   for (int w = 0; w < level.words; ++w) {
     if (!s.sig[orientation_index * level.words + w]) continue;
     const int first = level.base[static_cast<std::size_t>(w)].t;
@@ -555,7 +559,7 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
         kernels->decode_plane(a);
         const std::size_t used = (bits[s].position + 7) / 8;
         const bool ends = segments[s].parts[part[s]].low == plane;
-        const unsigned last_bits = bits[s].position & 7;  // of the last byte; the rest is padding
+        const unsigned last_bits = bits[s].position & 7;  // bits used of the last byte; the rest is padding
         const bool padded = ends && used == bits[s].size && last_bits > 0 && bits[s].data[used - 1] >> last_bits != 0;
         if (used > bits[s].size || (ends && used != bits[s].size) || padded)
           fail(ErrorKind::kBadStream, "code block " + std::to_string(by) + "," + std::to_string(bx) +

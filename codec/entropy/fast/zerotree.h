@@ -1,14 +1,12 @@
-// The zerotree coder of one code block: coefficients <-> embedded segments. `fast` profile, scalar and SIMD alike.
+// The zerotree coder of one code block in the fast profile: coefficients <-> embedded segments.
 //
-// A block has one segment per (temporal band b, resolution k). A segment's bits run from its top bit plane down to
-// plane 0 and may be cut after any plane; the cuts an encoder makes divide it into parts, one per quality layer. A
-// segment can be decoded to plane p if its spatial parent (b, k-1) - for k = 0 its temporal parent - is decoded to p as
-// well.
+// A block has one segment per (temporal band b, resolution k). The bits of a segment run from its top bit plane down to
+// plane 0, and it may be cut after any plane. An encoder's cuts divide it into parts, one per quality layer. Decoding a
+// segment to plane p requires its spatial parent (b, k-1), for k = 0 its temporal parent, to be decoded to p as well.
 //
-// Everything the coder says follows from comparisons of magnitudes (M: most significant plane of a coefficient, G: the
-// largest M in a set), so no list of coefficients is ever kept; see FORMAT.md "Fast profile".
-// Sources: Shapiro (1993), Said and Pearlman (1996), Kim, Xiong and Pearlman (2000) for the trees; the list-free form
-// is our own.
+// All decisions are comparisons of magnitudes (M: most significant plane of a coefficient, G: the largest M in a set),
+// so no lists of coefficients are kept (FORMAT.md "Fast profile"). Sources for the trees: Shapiro (1993), Said and
+// Pearlman (1996), Kim, Xiong and Pearlman (2000). The form without lists is our own.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +19,7 @@
 
 namespace trivelet {
 
-/// Codes blocks. Holds scratch memory; one object per thread.
+/// Codes blocks. It holds scratch memory, so each thread needs its own object.
 class BlockEncoder {
  public:
   BlockEncoder(FastMode mode, SimdLevel simd);
@@ -42,15 +40,15 @@ class BlockDecoder {
   BlockDecoder(FastMode mode, SimdLevel simd);
   ~BlockDecoder();
   /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `field`. `target` is
-  /// grid.table() or, to decode at a lower resolution or frame rate, the table of the reduced volume: its subbands are
-  /// the coarsest ones of the grid's. `centroid` / 256 is the place of the reconstruction point in its interval;
-  /// `steps` (of grid.table()) is null for integers. With `left_out` patches that are zero are not written but noted
-  /// there. Throws BadStream when the bits contradict the sizes.
+  /// grid.table() or, for a lower resolution or frame rate, the table of the reduced volume, whose subbands are the
+  /// coarsest ones of the grid. `centroid` / 256 is the place of the reconstruction point in its interval. `steps` (of
+  /// grid.table()) is null for integers. With `left_out`, zero patches are marked there and not written. Throws
+  /// BadStream when the bits contradict the sizes.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
               const Field<T>& field, ZeroPatches* left_out = nullptr);
-  /// Writes zeros instead (a block that cannot be decoded).
+  /// Writes zeros, for a block that cannot be decoded.
   template <class T>
   static void clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
                     ZeroPatches* left_out = nullptr);

@@ -1,6 +1,6 @@
 // Loops of the fast zerotree coder, compiled once per instruction set (codec/base/simd.h). Masks are 64-bit words of
-// slots; FORMAT.md "Fast profile" says which bits go where. The scalar forms of the bit primitives define what the
-// instructions (PEXT, PDEP, masked compares) must give.
+// slots; FORMAT.md "Fast profile" specifies the order of the bits. The scalar forms of the bit primitives define the
+// results of the instructions (PEXT, PDEP, masked compares).
 #include "codec/entropy/fast/zerotree_kernels.h"
 
 #include <cstring>
@@ -25,7 +25,7 @@ using i32 = std::int32_t;
 inline unsigned count(u64 x) { return static_cast<unsigned>(__builtin_popcountll(x)); }
 inline unsigned lowest(u64 x) { return static_cast<unsigned>(__builtin_ctzll(x)); }
 
-// Bits of x at the set places of mask, moved together.
+// The bits of x at the set places of mask, packed.
 inline u64 extract(u64 x, u64 mask) {
 #if defined(__BMI2__)
   return _pext_u64(x, mask);
@@ -36,7 +36,7 @@ inline u64 extract(u64 x, u64 mask) {
 #endif
 }
 
-// The low bits of x, spread over the set places of mask.
+// The low bits of x, distributed over the set places of mask.
 inline u64 deposit(u64 x, u64 mask) {
 #if defined(__BMI2__)
   return _pdep_u64(x, mask);
@@ -77,7 +77,7 @@ struct Groups {
   }
 };
 
-inline void put(BitSink& s, u64 value, unsigned bits) {  // bits <= 64; no bits of value above them
+inline void put(BitSink& s, u64 value, unsigned bits) {  // bits <= 64; bits of value above them are 0
   s.acc |= value << s.fill;
   *s.at = s.acc;
   const u64 carry = value >> 1 >> (63 - s.fill);
@@ -88,7 +88,7 @@ inline void put(BitSink& s, u64 value, unsigned bits) {  // bits <= 64; no bits 
   s.fill = fill & 63;
 }
 
-inline u64 peek(const BitSource& s, std::size_t position) {  // 64 bits from position
+inline u64 peek(const BitSource& s, std::size_t position) {  // the 64 bits from `position` on
   std::size_t byte = position >> 3;
   byte = byte < s.size ? byte : s.size;
   u64 lo;
@@ -108,7 +108,7 @@ inline i32 quantise(i32 c, float) {
   return c < 0 ? -q : q;
 }
 
-// 64 quantised values in slot order -> planes; returns the number of planes.
+// 64 quantised values in slot order -> planes. Returns the number of planes.
 inline int slice64(const i32* q, u64* planes, u64* sign) {
 #if defined(__AVX512BW__)
   __m512i v[4];
@@ -147,7 +147,7 @@ inline int slice64(const i32* q, u64* planes, u64* sign) {
   h = _mm_or_si128(h, _mm_srli_si128(h, 8));
   h = _mm_or_si128(h, _mm_srli_si128(h, 4));
   const int n = 32 - __builtin_clz(static_cast<u32>(_mm_cvtsi128_si32(h)));
-  for (int i = 0; i < 8; ++i) v[i] = _mm256_sll_epi32(v[i], _mm_cvtsi32_si128(32 - n));  // plane n - 1 into the sign
+  for (int i = 0; i < 8; ++i) v[i] = _mm256_sll_epi32(v[i], _mm_cvtsi32_si128(32 - n));  // plane n - 1 becomes the sign
   for (int p = n - 1; p >= 0; --p) {
     u64 mask = 0;
     for (int i = 0; i < 8; ++i) {
@@ -178,7 +178,7 @@ inline int slice64(const i32* q, u64* planes, u64* sign) {
 }
 
 #if defined(__AVX512BW__)
-// A 4x4 quarter of a tile in slot order: 16 values of rows 0..3, Z order.
+// A 4x4 quarter of a tile in slot order: the 16 values of rows 0..3 in Z order.
 inline __m512i z_order() { return _mm512_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15); }
 
 inline __m512 load_quarter(const float* p, std::ptrdiff_t row) {
@@ -192,7 +192,7 @@ inline __m512 load_quarter(const i32* p, std::ptrdiff_t row) {
 }
 
 inline __m512i quantise16(__m512 c, float inverse_step, const float*) {
-  const __mmask16 negative = _mm512_cmp_ps_mask(c, _mm512_setzero_ps(), _CMP_LT_OQ);  // not of a NaN, as in quantise()
+  const __mmask16 negative = _mm512_cmp_ps_mask(c, _mm512_setzero_ps(), _CMP_LT_OQ);  // false for NaN, as in quantise()
   const __m512 m =
       _mm512_min_ps(_mm512_mul_ps(_mm512_abs_ps(c), _mm512_set1_ps(inverse_step)), _mm512_set1_ps(1073741760.0f));
   const __m512i q = _mm512_cvttps_epi32(m);
@@ -203,8 +203,9 @@ inline __m512i quantise16(__m512 c, float, const i32*) {
   return _mm512_max_epi32(_mm512_min_epi32(_mm512_castps_si512(c), limit),
                           _mm512_sub_epi32(_mm512_setzero_si512(), limit));
 }
-// True when no coefficient of the 8x8 tile reaches the step. Magnitudes are compared as integers, which orders them and
-// puts NaN above all; the product rounds monotonically, so one comparison decides for all as quantise() would.
+// True when no coefficient of the 8x8 tile reaches the step. Magnitudes are compared as integers, which keeps their
+// order and puts NaN above all. The product rounds monotonically, so one comparison gives the result of 64 calls of
+// quantise().
 inline bool tile_is_zero(const float* p, std::ptrdiff_t row, float inverse_step) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   __m256i m = _mm256_setzero_si256();
@@ -249,7 +250,7 @@ inline int slice_tile(const T* p, std::ptrdiff_t row, float inverse_step, u64* p
 }
 #endif
 
-// Any other word: slots by table; `valid` says which exist.
+// Any other word: slots by table. `valid` marks the slots that exist.
 template <class T>
 inline int slice_other(const SliceArgs<T>& a, const T* p, u64 valid, u64* planes, u64* sign) {
   i32 q[64] = {};
@@ -277,7 +278,7 @@ template <class T, int S, int SC>
 void slice_words(const SliceArgs<T>& a) {
   const LevelView& l = a.level;
   Pools& pools = *a.pools;
-  // Rows of a tile are far apart, and no hardware foresees where the next one lies.
+  // Rows of a tile are far apart, so hardware prefetchers do not predict the next one.
   constexpr int kAhead = 4;
   const u64* valid = l.valid + static_cast<std::ptrdiff_t>(a.orientation_index) * l.words;
   for (int w = 0; w < l.words; ++w) {
@@ -351,7 +352,7 @@ void slice(const SliceArgs<T>& a) {
 
 // ------------------------------------------------------------------------------------------ coding (encoder, pass 2)
 
-// Set bits of a level: for the groups of the parent level, "has an active child group" and which.
+// Set bits of a level: for each group of the parent level whether it has an active child group, and which.
 template <int SP, int SC>
 void encode_sets(const SegmentArgs& a) {
   using G = Groups<SP>;
@@ -395,12 +396,12 @@ void encode_sets(const SegmentArgs& a) {
   }
 }
 
-// The same below root groups: a child group per orientation.
+// The same below root groups, which have a child group per orientation.
 template <int S>
 void encode_root_sets(const SegmentArgs& a) {
   const int orientations = a.level.orientations;
   const int words = a.parent.words;
-  // "Any orientation" for all words first, then orientation by orientation, as the decoder reads them.
+  // The flags "any orientation" of all words come first, then the orientations one by one: the order of decoding.
   for (int w = 0; w < words; ++w) {
     const EncodedWord& word = a.parent_words[w];
     u32 has_children = 0;
@@ -437,7 +438,7 @@ void encode_root_sets(const SegmentArgs& a) {
     }
 }
 
-// Significance, refinement and signs of the coefficients of a level.
+// Significance, refinement and sign bits of the coefficients of a level.
 template <int S, bool kStaged>
 void encode_coefficients(const SegmentArgs& a) {
   using G = Groups<S>;
@@ -727,7 +728,7 @@ inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
     const __m512i bit = _mm512_set1_epi32(1 << q);
     for (int i = 0; i < 4; ++i) m[i] = _mm512_mask_or_epi32(m[i], static_cast<__mmask16>(plane >> (16 * i)), m[i], bit);
   }
-  const __m512i z = z_order();  // its own inverse
+  const __m512i z = z_order();  // the permutation is its own inverse
   const std::ptrdiff_t row = a.row_stride;
   float* out = reinterpret_cast<float*>(p);
   float* quarter[4] = {out, out + 4, out + 4 * row, out + 4 * row + 4};

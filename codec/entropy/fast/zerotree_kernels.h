@@ -1,6 +1,5 @@
-// The inner loops of the zerotree coder, once per instruction set: plain pointers in, plain pointers out.
-//
-// zerotree.cpp owns all memory.
+// The inner loops of the zerotree coder, compiled once per instruction set. They take plain pointers; zerotree.cpp owns
+// all memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@ namespace trivelet::zerotree {
 
 inline constexpr int kMaxPlanes = 30;
 
-/// One level of one family of one block, as the kernels see it.
+/// The geometry of one level of one family of one block.
 struct LevelView {
   int arity = 4;
   int orientations = 1;
@@ -27,8 +26,8 @@ struct LevelView {
 
 // ---------------------------------------------------------------------------------------------------------- encoder
 
-/// A word of the encoder. Bit planes p < planes are at plane_pool[planes_at + p]; the group activity masks of planes
-/// p < top at act_pool[act_at + p]. Above, both are zero.
+/// A word of the encoder. Bit planes p < planes are at plane_pool[planes_at + p], group activity masks of planes p <
+/// top at act_pool[act_at + p]. Above these both are zero.
 struct EncodedWord {
   std::uint64_t sign;
   std::uint32_t planes_at;
@@ -44,7 +43,7 @@ struct Pools {
   std::size_t act_used = 0;
 };
 
-/// Quantises the coefficients of one subband patch and slices them into bit planes; joins the children's activity.
+/// Quantises the coefficients of one subband patch, slices them into bit planes and joins the children's activity.
 template <class T>
 struct SliceArgs {
   const T* origin = nullptr;  ///< first coefficient of the patch
@@ -53,19 +52,19 @@ struct SliceArgs {
   float inverse_step = 1;  ///< unused for integers
   LevelView level;
   int orientation_index = 0;
-  EncodedWord* words = nullptr;  ///< out, of this orientation
+  EncodedWord* words = nullptr;  ///< output, of this orientation
   const EncodedWord* children =
-      nullptr;          ///< level k + 1: same orientation; for k = 0 all orientations; null at the end
+      nullptr;          ///< level k + 1: same orientation; for k = 0 all orientations; null at the finest level
   int child_words = 0;  ///< per orientation
   int child_arity = 4;
-  int child_orientations = 0;  ///< for k = 0
+  int child_orientations = 0;  ///< used for k = 0
   Pools* pools = nullptr;
 };
 
 /// Sub-streams of a plane of a segment, in stream order.
 enum SubStream { kSets = 0, kChildren, kRefinement, kFlags, kSignificance, kPositions, kSigns, kSubStreams };
 
-/// A growing run of bits in memory that is large enough.
+/// A growing run of bits. The caller provides enough memory.
 struct BitSink {
   std::uint64_t* begin;
   std::uint64_t* at;
@@ -75,27 +74,27 @@ struct BitSink {
 
 struct SegmentArgs {
   bool staged = true;
-  bool fine = false;  ///< one of the two finest levels: "exactly one" flags with positions
-  int planes = 0;     ///< of the segment
+  bool fine = false;  ///< one of the two finest levels: flags "exactly one" with positions
+  int planes = 0;     ///< planes of the segment
   LevelView level;
   const EncodedWord* words = nullptr;
   LevelView parent;  ///< level k - 1, unless root
   bool parent_is_root = false;
   const EncodedWord* parent_words = nullptr;
-  bool root = false;  ///< k = 0: no set bits here (the caller writes kSets for temporal children)
+  bool root = false;  ///< k = 0: no set bits here, because the caller writes kSets for temporal children
   const Pools* pools = nullptr;
   BitSink (*sinks)[kSubStreams] = nullptr;  ///< [plane]
 };
 
 // ---------------------------------------------------------------------------------------------------------- decoder
 
-/// State of one level while decoding, arrays [orientation * words + word].
+/// Decoding state of one level; arrays are [orientation * words + word].
 struct LevelState {
   std::uint64_t* sig = nullptr;  ///< significant slots
   std::uint64_t* sign = nullptr;
-  std::uint64_t* found = nullptr;   ///< child groups found active; k = 0: [orientation of level 1][word], a bit a group
+  std::uint64_t* found = nullptr;   ///< active child groups; k = 0: [orientation of level 1][word], one bit per group
   std::uint16_t* act = nullptr;     ///< active groups
-  std::uint16_t* seen = nullptr;    ///< groups that were active when the last plane was decoded
+  std::uint16_t* seen = nullptr;    ///< groups active when the last plane was decoded
   std::uint16_t* fresh = nullptr;   ///< groups that became active in the current plane
   std::uint16_t* open = nullptr;    ///< groups with an active child group
   std::uint8_t* first = nullptr;    ///< plane in which the word became active
@@ -106,8 +105,8 @@ struct LevelState {
   std::size_t significant = 0;      ///< slots in sig
 };
 
-/// Bits [position, 8 * size) of a part. Reads past the end are harmless garbage and detected by the caller through
-/// position; 16 bytes behind the part must be readable.
+/// Bits [position, 8 * size) of a part. A read past the end gives undefined bits but is safe if 16 readable bytes
+/// follow the part; the caller detects it by `position`.
 struct BitSource {
   const std::uint8_t* data = nullptr;
   std::size_t size = 0;
@@ -122,11 +121,11 @@ struct PlaneArgs {
   LevelState* state = nullptr;
   LevelView parent;
   bool parent_is_root = false;
-  LevelState* parent_state = nullptr;  ///< null for k = 0: activity was set by the caller
+  LevelState* parent_state = nullptr;  ///< null for k = 0, whose activity the caller sets
   BitSource* bits = nullptr;
 };
 
-/// Writes the coefficients of live words into the subband patch (which is zero beforehand).
+/// Writes the coefficients of live words into the subband patch, which must be zero.
 template <class T>
 struct RestoreArgs {
   T* origin = nullptr;
