@@ -1,3 +1,4 @@
+// Codes the blocks of a GOP with one task a block (see block_coding.h).
 #include "codec/cpu/block_coding.h"
 
 #include <type_traits>

@@ -1,3 +1,4 @@
+// Measures the error of truncated GOPs by decoding their coefficients (see cut_error.h).
 #include "codec/cpu/cut_error.h"
 
 #include <utility>

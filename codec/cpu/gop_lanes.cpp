@@ -1,3 +1,4 @@
+// Encoders and decoders that work on several GOPs at once, a lane for each (see gop_lanes.h).
 #include "codec/cpu/gop_lanes.h"
 
 #include <algorithm>

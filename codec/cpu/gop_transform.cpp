@@ -1,3 +1,4 @@
+// The forward transform of GOPs, with and without motion (see gop_transform.h).
 #include "codec/cpu/gop_transform.h"
 
 #include <type_traits>

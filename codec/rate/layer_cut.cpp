@@ -1,3 +1,4 @@
+// Truncates a layer by removing its finest parts first, children before parents (see layer_cut.h).
 #include "codec/rate/layer_cut.h"
 
 namespace trivelet {

@@ -1,3 +1,4 @@
+// The temporary file of coded GOPs, and the rate curves that choose their common slope (see spool.h).
 #include "codec/rate/spool.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The `.tvs` container: images, header, checksum and cost limits (VSTC.md, section 1).
 #include "trivelet/still.h"
 
 #include <cstring>
@@ -26,7 +27,7 @@ int sample_format(const PixelFormat& f) {
   return f.log2_chroma_w == 0 && f.log2_chroma_h == 0 ? 2 : -1;
 }
 
-/// Reads the header byte by byte; the end of the data is an error of the stream.
+/// Reads the header byte by byte; throws BadStream at the end of the data.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -1,3 +1,4 @@
+// Candidates for coding a volume and their trials on a piece of it (see volume_choice.h).
 #include "codec/volume/volume_choice.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// CCSDS 122.0-B-2 image data compression: one greyscale picture in, one conforming stream out, and back.
+// CCSDS 122.0-B-2 image data compression: encodes a greyscale picture into a conforming stream and decodes such
+// streams.
 //
 //   using namespace trivelet;
 //   ThreadPool pool(0);
@@ -8,8 +9,8 @@
 //   ccsds122::Decoded d = ccsds122::decode(e.bytes, {}, pool);     // d.view(): the picture; d.segments: the report
 //
 // Samples are integers of 1..28 bits in 1, 2 or 4 bytes. Every header field of the standard has a parameter. Output
-// bytes depend neither on the number of threads nor on the instruction set. Nothing here prints; errors are
-// trivelet::Error. codec/still/ccsds122/CCSDS122.md tells what is implemented, the limits and the side index.
+// bytes depend neither on the number of threads nor on the instruction set. Errors are trivelet::Error. CCSDS122.md
+// tells what is implemented, the limits, and the format of the side index.
 #pragma once
 
 #include <array>
@@ -41,33 +42,34 @@ struct Params {
   Dwt dwt = Dwt::kInteger;
   int bits = 8;  ///< R. Integer DWT: 1..25; float DWT: 1..27 unsigned, 1..28 signed
   bool is_signed = false;
-  bool transpose = false;       ///< code the transposed picture; the decoder turns it back
+  bool transpose = false;       ///< code the transposed picture; the decoder transposes it back
   bool custom_weights = false;  ///< use `weights` (0..3 each) instead of the defaults; no effect with the float DWT
   Weights weights = kDefaultWeights;
 
   std::uint32_t segment_blocks =
-      256;                    ///< S, 16..2^20; one strip = ceil(width / 8), a frame = all blocks of the picture
-  int word_bytes = 1;         ///< coded word length in bytes, 1..8: segments end at a multiple of it
+      /// S, blocks of a segment, 16..2^20: ceil(width / 8) = a strip; all blocks of the picture = a frame
+      256;
+  int word_bytes = 1;         ///< coded word length in bytes, 1..8; segments end at a multiple of it
   bool optimal_dc = true;     ///< OptDCSelect: false = heuristic choice of the DC codes
-  bool optimal_ac = true;     ///< OptACSelect: the same for the AC depths
-  bool every_header = false;  ///< header parts 2, 3 and 4 in every segment; false = only where they change
+  bool optimal_ac = true;     ///< OptACSelect: the same for the code of AC depths
+  bool every_header = false;  ///< repeat header parts 2, 3 and 4 in every segment; false = only where they change
 
-  // Where segments stop. With none of these and the integer DWT the stream is lossless.
+  // Where segments end. If none of these is set and the DWT is integer, the stream is lossless.
   bool dc_stop = false;
   int bit_plane_stop = 0;           ///< 0..31
-  int stage_stop = 3;               ///< 0..3: stop after stage 1..4 of that plane
+  int stage_stop = 3;               ///< 0..3: stop after stage 1..4 of plane bit_plane_stop
   std::uint32_t segment_bytes = 0;  ///< SegByteLimit, header included; 0 = no limit. Rounded down to whole words
-  bool shorten_last = true;         ///< a shorter last segment gets a limit in proportion to its blocks
+  bool shorten_last = true;         ///< reduce the limit of a shorter last segment in proportion to its blocks
   bool use_fill = false;            ///< pad every segment with zeros to SegByteLimit (needs segment_bytes)
-  std::uint64_t total_bytes = 0;    ///< of the whole stream, spread over the segments by need; 0 = no limit. Excludes
-                                    ///< segment_bytes and use_fill
+  /// size of the stream, distributed over the segments by slope; 0 = no limit. Excludes segment_bytes and use_fill
+  std::uint64_t total_bytes = 0;
 
   SimdLevel simd = SimdLevel::kBest;
 
   bool operator==(const Params&) const = default;
 };
 
-/// One segment's header with the values in force: parts that were not sent carry the values of earlier segments.
+/// A segment's header with the values in force: parts that were not sent keep the values of earlier segments.
 struct SegmentHeader {
   bool start = false;
   bool end = false;
@@ -102,17 +104,17 @@ struct SegmentHeader {
   bool operator==(const SegmentHeader&) const = default;
 };
 
-/// Parses the header at the start of `bytes` on top of `previous` (the values in force). Throws BadStream for truncated
-/// headers and values that cannot be.
+/// Parses the header at the start of `bytes`; values that it does not send come from `previous`. Throws BadStream for
+/// truncated headers and impossible values.
 SegmentHeader read_header(std::span<const std::byte> bytes, const SegmentHeader& previous);
-/// The bytes of a header.
+/// Serialises a header.
 std::vector<std::byte> write_header(const SegmentHeader& header);
 
 // --------------------------------------------------------------------------------------------------------- encode
 
 /// Seconds of wall time by stage.
 struct StageSeconds {
-  double dwt = 0;    ///< transform, both directions, with reading or storing the samples
+  double dwt = 0;    ///< transform in either direction, including access to the samples
   double coder = 0;  ///< bit planes: gathering blocks, coding, packing
 };
 
@@ -122,27 +124,27 @@ struct Encoded {
   StageSeconds seconds;
 };
 
-/// Codes frame 0 of `image`. The view's bytes_per_sample must be 1, 2 or 4 and hold params.bits.
-/// Throws BadArgument for sizes (17..2^20 wide as coded, >= 17 high) or parameters outside their ranges, for samples
-/// outside the range of `bits`, and for a total_bytes that not even the headers and DC data fit into.
+/// Encodes frame 0 of `image`, whose samples have 1, 2 or 4 bytes and at least params.bits bits.
+/// Throws BadArgument for sizes outside 17..2^20 (width as coded) x at least 17, parameters outside their ranges,
+/// samples outside the range of `bits`, and a total_bytes that is too small for headers and DC data.
 Encoded encode(const VolumeView& image, const Params& params, ThreadPool& pool);
 
 // --------------------------------------------------------------------------------------------------------- decode
 
 struct DecodeParams {
-  /// Lengths of the segments, when known (Encoded::segment_bytes, SegmentIndex): segments are then decoded in parallel
-  /// and damage never spreads. Lengths that do not fit the stream throw BadArgument.
+  /// Lengths of the segments, if known (Encoded::segment_bytes, SegmentIndex). Segments are then decoded in parallel,
+  /// and damage does not spread. Lengths that do not fit the stream throw BadArgument.
   std::span<const std::uint32_t> segment_bytes;
-  bool keep_damaged = true;  ///< false: throw BadStream at the first damaged, cut or missing segment
-  Limits limits{};           ///< memory and samples: throw Unsupported rather than exceed them
+  bool keep_damaged = true;  ///< false: throw BadStream at the first damaged, truncated or missing segment
+  Limits limits{};           ///< memory and samples; exceeding them throws Unsupported
   SimdLevel simd = SimdLevel::kBest;
 };
 
 enum class SegmentState : std::uint8_t {
-  kComplete,  ///< everything the encoder sent was read (a byte limit or a stop rule may have ended it: that is normal)
-  kCut,       ///< the stream ended inside it; what was there is used
-  kDamaged,   ///< the bits contradict themselves; what was read before is used
-  kMissing,   ///< nothing of it was found; a constant fills its blocks
+  kComplete,  ///< everything the encoder sent was read, possibly up to a byte limit or stop rule
+  kCut,       ///< the stream ends inside the segment; the part before is used
+  kDamaged,   ///< the bits are contradictory; the part before is used
+  kMissing,   ///< not found; a constant fills its blocks
 };
 
 struct SegmentReport {
@@ -152,8 +154,8 @@ struct SegmentReport {
   std::uint64_t first_block = 0;  ///< in raster order
   SegmentState state = SegmentState::kComplete;
   bool limited = false;  ///< ended by SegByteLimit
-  int last_plane = 0;    ///< lowest plane of which something was read; ac_depth when there was none
-  std::string message;   ///< what is wrong, for states other than kComplete
+  int last_plane = 0;    ///< lowest plane with decoded bits; ac_depth if there is none
+  std::string message;   ///< what is wrong, unless the state is kComplete
 };
 
 struct Decoded {
@@ -164,26 +166,27 @@ struct Decoded {
   int bytes_per_sample = 1;        ///< 1 up to 8 bits, 2 up to 16, else 4; native byte order
   std::vector<std::byte> samples;  ///< row-major
   std::vector<SegmentReport> segments;
-  std::uint64_t trailing_bytes = 0;  ///< after the last segment
+  std::uint64_t trailing_bytes = 0;  ///< behind the last segment
   StageSeconds seconds;
 
-  bool intact() const;  ///< all segments complete and nothing missing at the end
+  bool intact() const;  ///< all segments are complete, including the last one of the picture
   bool ended = false;   ///< a segment with EndImgFlag was found
   VolumeView view() const;
 };
 
-/// Decodes a stream. Throws BadStream when there is no usable first header (or anything is wrong and !keep_damaged),
-/// Unsupported beyond the limits. Any other damage is confined to its segments and reported.
+/// Decodes a stream. Throws BadStream when the first header is unusable (or, without keep_damaged, for any damage), and
+/// Unsupported beyond the limits. Other damage affects only its segments and is reported.
 Decoded decode(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool);
 
-/// The segments of a stream without reconstructing samples: finds them by parsing, so it reads the whole stream.
+/// Reports the segments without reconstructing samples. It parses the whole stream to find them.
 std::vector<SegmentReport> inspect(std::span<const std::byte> stream, const DecodeParams& params, ThreadPool& pool);
 
 // ------------------------------------------------------------------------------------------------------ side index
 
-/// Our own optional companion of a stream: the segment lengths, which the standard leaves out (CCSDS122.md).
+/// The side index: an optional companion file with the segment lengths, which the standard's stream lacks
+/// (CCSDS122.md).
 std::vector<std::byte> write_index(std::span<const std::uint32_t> segment_bytes);
-/// Throws BadStream for anything that is not an intact index.
+/// Throws BadStream unless the bytes are an intact index.
 std::vector<std::uint32_t> read_index(std::span<const std::byte> bytes);
 
 }  // namespace trivelet::ccsds122

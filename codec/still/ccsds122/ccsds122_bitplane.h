@@ -1,9 +1,9 @@
-// Stages 1 to 4 of one bit plane (CCSDS 122.0-B-2 §4.5), both directions; a part of ccsds122_kernels.cpp.
+// Stages 1 to 4 of one bit plane (CCSDS 122.0-B-2 §4.5), in both directions; a part of ccsds122_kernels.cpp.
 //
-// With the block layout of ccsds122_kernels.h everything the standard calls tmax is a nibble being zero or not:
-// `nibbles` folds a 64-bit plane into one bit per nibble, and once more into one bit per family. For a block and plane
-//   S = already significant, A = eligible and not yet significant, N = plane & A = becomes significant here,
-// the words are nibbles of N compressed to the places of A, and stage 4 is the plane compressed to the places of S.
+// With the block layout of ccsds122_kernels.h, every tmax of the standard tells whether a nibble is zero. `nibbles`
+// reduces a 64-bit plane to one bit per nibble; applied again it gives one bit per family. For a block and a plane let
+//   S = already significant, A = eligible and not yet significant, N = plane & A = becomes significant here.
+// The words are the nibbles of N compressed to the places of A. Stage 4 is the plane compressed to the places of S.
 #pragma once
 
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ inline std::uint64_t expand_bits(std::uint64_t value, std::uint64_t mask) {
 }
 #endif
 
-/// Bit n of the result: nibble n is not zero.
+/// Bit n of the result tells whether nibble n is non-zero.
 inline unsigned nibbles(std::uint64_t x) {
   x |= x >> 1;
   x |= x >> 2;
@@ -60,7 +60,7 @@ inline unsigned grandchildren(unsigned h) {
 constexpr std::uint64_t kDescendants = 0x0FFFFFFFFFFFFFFFULL;
 constexpr unsigned kDescendantNibbles = 0x7FFF;
 
-/// Flags that depend on the plane only.
+/// Flags that depend on the plane only, not on the block.
 struct Eligible {
   std::uint64_t all;
   unsigned nibble, grand, family;
@@ -74,7 +74,7 @@ struct Eligible {
 /// A gaggle's tokens of one stage in one plane: token | signs << 6 | sign bits << 12.
 struct TokenList {
   std::uint16_t* next;
-  unsigned seen;  ///< bit c: a word of length class c (see TokenTable) has occurred; class 0 needs no option
+  unsigned seen;  ///< bit c: a word of length class c (see TokenTable) has occurred; class 0 has no option
   int stage;
 
   CCSDS_INLINE void push_word(unsigned entry, unsigned sign_bits, std::int16_t* cost) {
@@ -93,23 +93,23 @@ struct TokenList {
     for (int i = 0; i < 8; ++i) cost[i] = static_cast<std::int16_t>(cost[i] + add[i]);
 #endif
   }
-  /// A word of flags: no signs follow.
+  /// A word of flags, without signs.
   CCSDS_INLINE void push_flags(WordKind kind, unsigned mask, unsigned value, std::int16_t* cost) {
     push_word(kTokens.entry[kind][mask << 4 | value] & 0xFE3FU, 0, cost);
   }
-  /// A word of coefficient types: the signs of the ones follow.
+  /// A word of coefficient types, followed by the signs of its ones.
   CCSDS_INLINE void push_types(WordKind kind, unsigned mask, unsigned value, unsigned sign, std::int16_t* cost) {
     push_word(kTokens.entry[kind][mask << 4 | value], kExtract4.entry[(mask & value) << 4 | sign], cost);
   }
   CCSDS_INLINE void push_raw(unsigned bit) { *next++ = static_cast<std::uint16_t>(kRawToken + bit); }
 };
 
-/// Cheapest options of a gaggle: uncoded if it is among the best, else the lowest number.
+/// The cheapest options of a gaggle. On a tie uncoded wins, then the lowest number.
 struct GaggleChoice {
   int option[5];
   explicit GaggleChoice(const std::int16_t* cost) {
     const auto pick = [&](int first, int count) {
-      int best = count, least = 0;  // uncoded costs 0 on this scale
+      int best = count, least = 0;  // cost relative to uncoded
       for (int o = 0; o < count; ++o)
         if (cost[first + o] < least) {
           least = cost[first + o];
@@ -156,7 +156,7 @@ void encode_plane(const std::uint64_t* plane, const std::uint64_t* sign, const s
       significant[m] = s | p;
       counts[0] += static_cast<std::uint32_t>(__builtin_popcountll(n >> 60));
 
-      // Stage 4 first: its writer is not shared with the words.
+      // Stage 4 first, because it has a writer of its own.
       const std::uint64_t refine = s & e.all;
       const unsigned refined = static_cast<unsigned>(__builtin_popcountll(refine));
       writer[3].put(compress_bits(p, refine), refined);
@@ -211,7 +211,7 @@ void encode_plane(const std::uint64_t* plane, const std::uint64_t* sign, const s
       counts[2] += static_cast<std::uint32_t>(__builtin_popcountll(n & 0xFFFFFFFFFFFFULL));
     }
 
-    // Codewords of this gaggle; an option id has no bits where an earlier stage has sent it already.
+    // Codewords of this gaggle. An option id sent in an earlier stage has no bits here.
     const GaggleChoice choice(cost);
     std::uint16_t codes[48];
     __builtin_memcpy(codes, kCodes.entry[(choice.option[2] * 3 + choice.option[3]) * 4 + choice.option[4]], 64);
@@ -238,14 +238,14 @@ void encode_plane(const std::uint64_t* plane, const std::uint64_t* sign, const s
 
 // ---------------------------------------------------------------------------------------------------------- decode
 
-/// Reads words of one block. `Checked` stops exactly at the end of the data; the other form may read past it, and then
-/// the block is forgotten and read again with checks.
+/// Reads the words of one block. With `Checked` it stops exactly at the end of the data. Otherwise it may read past the
+/// end; the block is then discarded and read again with checks.
 template <bool Checked>
 struct WordReader {
   BitCursor& bits;
   GaggleOptions& gaggle;
   std::uint64_t window;
-  unsigned taken = 0;    ///< bits of `window` used up (already shifted out)
+  unsigned taken = 0;    ///< bits already shifted out of `window`
   bool stopped = false;  ///< Checked: out of bits
   bool damaged = false;
 
@@ -265,7 +265,7 @@ struct WordReader {
     return !stopped;
   }
 
-  /// Reads the option id; false when the block has to stop.
+  /// Reads the option id; false if the block must stop.
   __attribute__((noinline)) bool read_option(unsigned length) {
     refill();
     const unsigned count = static_cast<unsigned>(option_id_bits(static_cast<int>(length)));
@@ -285,7 +285,7 @@ struct WordReader {
     return true;
   }
 
-  /// The entry of the next codeword of a word with `length` bits, not yet taken; 0 after a stop.
+  /// Looks up, without consuming it, the next codeword of a word with `length` bits; 0 after a stop.
   CCSDS_INLINE unsigned look(WordKind kind, unsigned length) {
     if (__builtin_expect(gaggle.option[length] == kUnread, 0)) {
       if (!read_option(length)) return 0;
@@ -304,7 +304,8 @@ struct WordReader {
     take(length);
     return static_cast<unsigned>(expand_bits(e & 15, mask));
   }
-  /// Types and signs of the coefficients at `mask` (of the whole block); the ones are added to plane and sign.
+  /// Reads types and signs of the coefficients at `mask` (of the whole block) and adds the significant ones to plane
+  /// and sign.
   CCSDS_INLINE void types(WordKind kind, std::uint64_t mask, std::uint64_t& plane, std::uint64_t& sign) {
     const unsigned e = look(kind, static_cast<unsigned>(__builtin_popcountll(mask)));
     const unsigned length = e >> 4 & 15, total = e >> 8 & 15;
@@ -415,7 +416,7 @@ PlaneEnd decode_stage(BitCursor& bits, PlaneDecoder& d, const Eligible& e) {
     fast.refill();
     bool damaged = fast.damaged;
     if (__builtin_expect(bits.overrun() || damaged, 0)) {
-      // Once more, with care: either the data end in this block or its bits cannot be.
+      // Reads the block again with checks: either the data end in it, or its bits are invalid.
       gaggle = gaggle_before;
       bits.position = position;
       plane = Stage == 1 ? 0 : d.plane[m];
@@ -429,7 +430,8 @@ PlaneEnd decode_stage(BitCursor& bits, PlaneDecoder& d, const Eligible& e) {
         for (std::uint32_t rest = m + 1; rest < d.blocks; ++rest) d.plane[rest] = 0;
       return careful.damaged ? PlaneEnd::kDamaged : PlaneEnd::kOutOfBits;
     }
-    // A block starts in the plane of its depth, and a family that was announced brings something.
+    // Consistency: a block begins in the plane of its depth, and an announced family contains a significant
+    // coefficient.
     if (Stage == 3) {
       const unsigned h = nibbles(plane | s);
       const unsigned got = (h >> 12 & 7) | grandchildren(h);

@@ -1,5 +1,6 @@
-// Bit strings as 64-bit words, first bit in the most significant place. Used inside the kernels, so: no exceptions, no
-// bounds checks, and every function is forced inline (the kernels are compiled several times with different flags).
+// Bit strings as 64-bit words, first bit in the most significant place. Used in the kernels, hence without exceptions
+// and bounds checks. Every function is forced inline, because the kernels are compiled several times with different
+// flags.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,15 @@
 
 namespace trivelet::ccsds122 {
 
-/// Appends bits to memory the caller has made large enough.
+/// Appends bits to memory that the caller has made large enough.
 struct WordWriter {
   std::uint64_t* next = nullptr;
-  std::uint64_t accumulator = 0;  ///< the low `used` bits wait to be stored; what is above them is rubbish
+  std::uint64_t accumulator = 0;  ///< the low `used` bits are pending; the bits above are undefined
   unsigned used = 0;              ///< 0..63
 
   CCSDS_INLINE explicit WordWriter(std::uint64_t* memory) : next(memory) {}
 
-  /// `value` has no bits above `count`; count is 0..63.
+  /// Appends `count` (0..63) bits; `value` has no other bits.
   CCSDS_INLINE void put(std::uint64_t value, unsigned count) {
     const unsigned total = used + count;
     if (total < 64) {
@@ -56,7 +57,7 @@ struct WordWriter {
   CCSDS_INLINE std::uint64_t bits(const std::uint64_t* start) const {
     return static_cast<std::uint64_t>(next - start) * 64 + used;
   }
-  /// Stores what waits, padded with zeros on the right. The writer may go on only after whole words.
+  /// Stores the pending bits, zero-padded on the right. Afterwards the writer may only append whole words.
   CCSDS_INLINE void flush() {
     if (used) *next = accumulator << (64 - used);
   }
@@ -79,21 +80,21 @@ CCSDS_INLINE void store_big_endian(std::uint8_t* p, std::uint64_t v) {
 
 inline constexpr std::size_t kReadPadding = 64;
 
-/// Reads bits of a buffer that has at least kReadPadding readable bytes behind its last bit. Reading past `end` is
-/// allowed for a short way (it gives whatever lies there); callers look at overrun() and forget what they read.
+/// Reads bits of a buffer with at least kReadPadding readable bytes behind its last bit. Reading a short way past `end`
+/// is allowed and gives undefined bits; callers check overrun() and discard them.
 struct BitCursor {
   const std::uint8_t* data = nullptr;
   std::uint64_t position = 0;  ///< in bits
   std::uint64_t end = 0;
 
-  /// The next 57 or more bits, first one in the most significant place.
+  /// The next 57 bits or more, the first one in the most significant place.
   CCSDS_INLINE std::uint64_t window() const { return load_big_endian(data + position / 8) << (position % 8); }
   /// The next 64 bits.
   CCSDS_INLINE std::uint64_t window64() const {
     const unsigned s = static_cast<unsigned>(position % 8);
     return load_big_endian(data + position / 8) << s | static_cast<std::uint64_t>(data[position / 8 + 8]) >> (8 - s);
   }
-  /// 1..32 bits.
+  /// Reads 1..32 bits.
   CCSDS_INLINE std::uint32_t read(unsigned count) {
     const std::uint64_t w = window();
     position += count;

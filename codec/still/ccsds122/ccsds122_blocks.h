@@ -1,6 +1,5 @@
-// Between subbands and bit planes: gather() reads the 63 AC coefficients of a block and turns them into planes,
-// scatter() goes back. Lane 63 - i of a block is coefficient i (see ccsds122_kernels.h). A part of
-// ccsds122_kernels.cpp.
+// Converts between subbands and bit planes: gather() splits the 63 AC coefficients of a block into planes, scatter() is
+// the inverse. Lane 63 - i of a block is coefficient i (see ccsds122_kernels.h). A part of ccsds122_kernels.cpp.
 #pragma once
 
 #if defined(__x86_64__)
@@ -13,7 +12,7 @@ namespace trivelet::ccsds122::TRIVELET_ISA {
 namespace {
 
 struct BlockPlace {
-  std::ptrdiff_t at[3];  ///< offset of the block's first sample in the bands of level 3, 2, 1
+  std::ptrdiff_t at[3];  ///< offsets of the block's first sample in the bands of levels 3, 2, 1
   std::ptrdiff_t stride[3];
 };
 inline BlockPlace place_of(std::int64_t row, std::int64_t column, std::int64_t wide) {
@@ -23,7 +22,7 @@ inline BlockPlace place_of(std::int64_t row, std::int64_t column, std::int64_t w
 
 #if defined(__AVX2__)
 
-/// The 64 lanes of a block as sixteen groups of four int32, group 15 - n = nibble n of the flat order.
+/// Loads the 64 lanes of a block as sixteen groups of four int32; group 15 - n = nibble n in flat order.
 inline void load_lanes(const BandView& bands, const BlockPlace& p, const __m128i* shift, __m128i* group) {
   const std::int32_t* const* d = bands.data;
   group[15] = _mm_set_epi32(0, _mm_cvtsi128_si32(_mm_sll_epi32(_mm_cvtsi32_si128(d[kHL3][p.at[0]]), shift[kHL3])),
@@ -45,7 +44,7 @@ inline void load_lanes(const BandView& bands, const BlockPlace& p, const __m128i
   }
 }
 
-/// The inverse: lanes back to their places.
+/// The inverse: stores lanes in the subbands.
 inline void store_lanes(const std::int32_t* lanes, const BlockPlace& p, const BandView& bands) {
   const auto group = [&](int n) { return _mm_load_si128(reinterpret_cast<const __m128i*>(lanes + 4 * n)); };
   bands.data[kHL3][p.at[0]] = lanes[62];
@@ -68,7 +67,7 @@ inline void store_lanes(const std::int32_t* lanes, const BlockPlace& p, const Ba
 
 #else
 
-/// Band, row and column of the lane of coefficient i, from the definition of the block.
+/// The sample of lane i of a block, by the definition of the block.
 inline std::int32_t* lane_place(const BandView& bands, const BlockPlace& p, int i) {
   if (i < 4) return bands.data[kHL3 + i - 1] + p.at[0];
   if (i < 16) {
@@ -142,7 +141,7 @@ inline int block_planes(const __m128i* group, std::uint64_t* sign, std::uint64_t
   fold = _mm_or_si128(fold, _mm_unpackhi_epi64(fold, fold));
   fold = _mm_or_si128(fold, _mm_shuffle_epi32(fold, 1));
   const int depth = bit_width32(static_cast<std::uint32_t>(_mm_cvtsi128_si32(fold)));
-  // Byte k of all 64 magnitudes side by side; then movemask takes one plane after the other from the top bits.
+  // Collects byte k of all 64 magnitudes; movemask then extracts plane after plane from the top bits.
   const __m256i byte_mask = _mm256_set1_epi32(0xFF);
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   for (int k = 0; 8 * k < depth; ++k) {
@@ -210,7 +209,7 @@ void gather(const BandView& bands, std::uint64_t first_block, int count, const i
   }
 }
 
-/// Magnitudes of all lanes from planes 0 .. depth - 1.
+/// Assembles the magnitudes of all lanes from planes 0 .. depth - 1.
 inline void lane_magnitudes(const std::uint64_t* planes, std::size_t stride, int from, int depth,
                             std::uint32_t* lanes) {
 #if defined(__AVX512BW__)
@@ -278,7 +277,7 @@ void scatter(const BlockPlanes& in, std::uint32_t from, int count, std::uint64_t
   for (int n = 0; n < count; ++n) {
     const std::size_t m = from + static_cast<std::size_t>(n);
     const BlockPlace p = place_of(row, column, bands.blocks_wide);
-    // Planes below last_plane were not read.
+    // Planes below last_plane are unknown.
     lane_magnitudes(in.planes + m, in.stride, q.last_plane, in.depth[m], magnitude);
     std::uint64_t known = ~std::uint64_t{0};
     if (q.partial && m >= q.refined_blocks && q.last_plane < in.depth[m]) {

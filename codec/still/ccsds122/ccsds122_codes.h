@@ -1,7 +1,7 @@
-// Words, symbols and codewords of the bit-plane stages 1 to 3 (CCSDS 122.0-B-2 §4.5.3), as tables made at compile time.
+// Words, symbols and codewords of bit-plane stages 1 to 3 (CCSDS 122.0-B-2 §4.5.3) as compile-time tables.
 //
-// A word lists the types (0 or 1) of those coefficients of a set that are not yet significant; it has 0..4 bits. Here
-// it is addressed as a nibble of "which positions" and a nibble of "what is there". A coded word is a *token*:
+// A word lists the types (0 or 1) of the not yet significant coefficients of a set; it has 0..4 bits. Here it is
+// addressed by a nibble of positions and a nibble of values. A coded word is a *token*:
 //
 //   0..3    symbol of a 2-bit word       28, 29  a raw bit: 1-bit words and block flags
 //   4..11   symbol of a 3-bit word       32..42  option id of word length 2, 3, 4 on first use in stage 1 / 2 / 3:
@@ -16,7 +16,7 @@ namespace trivelet::ccsds122 {
 inline constexpr int kRawToken = 28;
 inline constexpr int kOptionToken = 32;
 
-/// Kinds of words that differ in their symbols.
+/// Kinds of words with different symbol mappings.
 enum WordKind : int {
   kQuarterWord = 0,  ///< types[H_ij] and tranH_i
   kChildWord = 1,    ///< types[C_i]
@@ -112,7 +112,7 @@ constexpr int count_bits(unsigned x) {
   return n;
 }
 
-/// The bits of `value` at the positions of `mask`, packed to the right (4 bits).
+/// The bits of `value` at the positions of `mask`, packed to the right (pext on 4 bits).
 constexpr unsigned extract4(unsigned value, unsigned mask) {
   unsigned out = 0;
   for (int i = 3; i >= 0; --i)
@@ -154,7 +154,7 @@ constexpr TokenTable make_token_table() {
         } else if (length >= 2) {
           constexpr unsigned kBase[5] = {0, 0, 0, 4, 12};
           const std::uint8_t s = detail::symbol_of(kind, length, word);
-          token = kBase[length] + (s == detail::kNone ? 0 : s);  // words that cannot occur get any symbol
+          token = kBase[length] + (s == detail::kNone ? 0 : s);  // impossible words get any symbol
           cls = static_cast<unsigned>(length) - 1;
         }
         t.entry[kind][mask << 4 | value] =
@@ -176,7 +176,7 @@ constexpr ExtractTable make_extract_table() {
 }
 inline constexpr ExtractTable kExtract4 = make_extract_table();
 
-/// Codeword of a token under a set of options: bits | length << 8. Sets are numbered (o2 * 3 + o3) * 4 + o4.
+/// The codeword of a token for a set of options: bits | length << 8. Set number: (o2 * 3 + o3) * 4 + o4.
 struct CodeTable {
   std::uint16_t entry[24][32];
 };
@@ -195,7 +195,7 @@ constexpr CodeTable make_code_table() {
 }
 inline constexpr CodeTable kCodes = make_code_table();
 
-/// What a token adds to the cost of every option, relative to "uncoded": lanes o2:0, o3:0, o3:1, o4:0, o4:1, o4:2.
+/// The cost of a token under every option, relative to "uncoded": lanes o2:0, o3:0, o3:1, o4:0, o4:1, o4:2.
 struct CostTable {
   alignas(16) std::int16_t entry[32][8];
 };

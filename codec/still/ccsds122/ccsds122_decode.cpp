@@ -1,6 +1,6 @@
-// The decoder: finds the segments, by parsing one after the other or by given lengths, then makes the picture. Where a
-// segment contradicts itself or no header follows it, the next intact segment is searched for. What lies between is
-// reported and filled.
+// The decoder. It finds the segments, by parsing one after the other or from given lengths, and then makes the picture.
+// If a segment is damaged or no header follows it, the next intact segment is searched for; the gap is reported and
+// filled.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -16,9 +16,9 @@
 namespace trivelet::ccsds122 {
 namespace {
 
-constexpr int kMostGap = 8;  // lost segments in a row that a search looks across
+constexpr int kMostGap = 8;  // the most missing segments that a search bridges
 
-/// Goes from segment to segment. The start of a segment is known only when the one before it has been parsed.
+/// Goes from segment to segment: a segment's start is known only after the one before has been parsed.
 class SegmentWalk {
  public:
   SegmentWalk(const SegmentReader& reader, SegmentLookahead& lookahead, const Limits& limits, SegmentList& list)
@@ -51,15 +51,15 @@ class SegmentWalk {
   }
 
  private:
-  /// Parses a segment whose header was accepted, unless the lookahead has done it.
+  /// Parses a segment with an accepted header, or takes it from the lookahead.
   FoundSegment parse(std::uint64_t offset, const SegmentHeader& h) {
     list_.check_blocks(list_.blocks() + h.blocks);
     if (std::optional<FoundSegment> known = lookahead_.take(offset, h)) return std::move(*known);
     return reader_.parse(offset, h, 0, list_.memory_left());
   }
 
-  /// Adds a damaged segment, and those that are missing before the next intact one, which it returns. That one is where
-  /// the byte limit puts it, or anywhere.
+  /// Adds a damaged segment and the missing ones up to the next intact one, which it returns. It looks for that at the
+  /// byte limit first, then everywhere.
   std::optional<FoundSegment> resume(FoundSegment damaged) {
     const SegmentHeader h = damaged.report.header;
     const std::uint64_t offset = damaged.report.offset;
@@ -83,16 +83,16 @@ class SegmentWalk {
   bool search(std::uint64_t from, const SegmentHeader& previous, FoundSegment& out, int& gap) {
     const std::uint64_t size = reader_.size();
     for (std::uint64_t at = from; at + 3 <= size; ++at) {
-      // SegmentCount from the first two bytes, before anything costs time.
+      // SegmentCount is in the first two bytes, a cheap test.
       const std::uint8_t* bytes = reader_.bytes() + at;
       const std::uint8_t count = static_cast<std::uint8_t>(bytes[0] << 2 | bytes[1] >> 6);
       gap = static_cast<std::uint8_t>(count - previous.count - 1);
       SegmentHeader h;
       if (gap > kMostGap || !reader_.plausible(at, previous, gap, h)) continue;
-      // A block has a bit at least.
+      // A block takes at least one bit.
       if (h.blocks > 8 * (size - at) || list_.blocks() + h.blocks > most_blocks_) continue;
       searched_blocks_ += h.blocks;
-      if (searched_blocks_ > 16 * size + 4096) return false;  // work stays in proportion to the stream
+      if (searched_blocks_ > 16 * size + 4096) return false;  // bounds the work by the stream's size
       out = parse(at, h);
       if (reader_.verified(out)) return true;
     }
@@ -106,7 +106,7 @@ class SegmentWalk {
   std::uint64_t searched_blocks_ = 0;
 };
 
-/// Reads the header of segment `i` of `count`. False if it is not a header that can follow `previous`.
+/// Reads the header of segment `i` of `count`. False if it cannot follow `previous`.
 bool read_indexed_header(const SegmentReader& reader, const FoundSegment& f, std::size_t i, std::size_t count,
                          const SegmentHeader& previous, SegmentHeader& h) {
   if (f.report.bytes < 3) return false;
@@ -123,7 +123,7 @@ bool read_indexed_header(const SegmentReader& reader, const FoundSegment& f, std
          (!h.part4 || (h.width == previous.width && h.bits == previous.bits && h.dwt == previous.dwt));
 }
 
-/// The segments of these lengths, with their headers and without contents.
+/// The segments of these lengths, with headers but without contents.
 std::vector<FoundSegment> indexed_segments(const SegmentReader& reader, std::span<const std::uint32_t> lengths) {
   std::vector<FoundSegment> all(lengths.size());
   SegmentHeader in_force;
@@ -154,7 +154,7 @@ std::vector<FoundSegment> indexed_segments(const SegmentReader& reader, std::spa
 void find_by_lengths(const SegmentReader& reader, const DecodeParams& params, ThreadPool& pool, SegmentDevice* device,
                      SegmentList& list) {
   std::vector<FoundSegment> all = indexed_segments(reader, params.segment_bytes);
-  // The headers bound samples and memory before anything is parsed.
+  // The headers give samples and memory before anything is parsed.
   std::uint64_t blocks = 0;
   for (const FoundSegment& f : all) blocks += f.report.header.blocks;
   list.check_blocks(blocks);
@@ -163,7 +163,7 @@ void find_by_lengths(const SegmentReader& reader, const DecodeParams& params, Th
     for (const FoundSegment& f : all) need += SegmentData::memory(f.report.header.blocks, f.report.header.ac_depth);
   check_memory(params.limits, need, "a segment");
   std::vector<std::uint32_t> lengths(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i)  // a cut segment has no known length
+  for (std::size_t i = 0; i < all.size(); ++i)  // the length of a truncated segment is unknown
     lengths[i] = all[i].report.bytes == params.segment_bytes[i] ? all[i].report.bytes : 0;
   if (device != nullptr)
     reader.parse_on(*device, all, lengths);

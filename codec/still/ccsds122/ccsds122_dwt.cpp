@@ -1,3 +1,4 @@
+// The three-level wavelet transform (CCSDS 122.0-B-2 §3) in strips of rows, a task for each strip.
 #include "codec/still/ccsds122/ccsds122_dwt.h"
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 namespace trivelet::ccsds122 {
 namespace {
 
-constexpr int kStrip = 32;  // row pairs per task: the rows read twice are 8 of 64
-constexpr int kRing = 16;   // rows kept while a strip is transformed; more than the 9 the filters reach
+constexpr int kStrip = 32;  // row pairs per task; of 64 rows, 8 are read twice
+constexpr int kRing = 16;   // buffered rows of a strip; more than the 9 that the filters span
 constexpr int kMargin = 64;
 
-/// Whole-sample mirror of a row number.
+/// Whole-sample symmetric extension of a row number.
 int mirror(int y, int height) { return y < 0 ? -y : y >= height ? 2 * (height - 1) - y : y; }
 
-/// Bands of one level: LL elsewhere, then HL, LH, HH.
+/// The bands of one level except LL: HL, LH, HH.
 struct Level {
   int wide = 0, high = 0;  // of each band
   std::int32_t* band[3] = {};
@@ -41,7 +42,7 @@ void forward_level(const Level& level, const Load& load, T* low, std::int32_t* r
     std::vector<T>& memory = scratch[static_cast<std::size_t>(worker)];
     memory.resize(row_size * (kRing + 6));
     T* const ring = memory.data();
-    T* const line = ring + row_size * kRing;  // a row before it is split
+    T* const line = ring + row_size * kRing;  // a row before the split
     T* const work = line + row_size;          // scratch of the row kernel
     T* const d_rows[2] = {work + row_size * 2, work + row_size * 3};
     T* const out_row = work + row_size;
@@ -71,7 +72,7 @@ void forward_level(const Level& level, const Load& load, T* low, std::int32_t* r
       }
     };
 
-    if (from > 0) {  // D[from - 1], which the first low row needs
+    if (from > 0) {  // D[from - 1], needed by the first low row
       fetch(2 * from + 2);
       high_row(from - 1, d_rows[(from - 1) & 1]);
     }
@@ -103,19 +104,19 @@ void inverse_level(const Level& level, const T* low, const Store& store, const L
   const int wide = level.wide, high = level.high, width = 2 * wide;
   const std::size_t row_size = static_cast<std::size_t>(width) + kMargin;
   std::vector<std::vector<T>> scratch(static_cast<std::size_t>(pool.threads()));
-  // Band memory holds T: int32, or floats of the same size.
+  // Band memory holds T: int32, or float of the same size.
   const T* const bands[4] = {low, reinterpret_cast<const T*>(level.band[0]), reinterpret_cast<const T*>(level.band[1]),
                              reinterpret_cast<const T*>(level.band[2])};
 
   pool.parallel_for((high + kStrip - 1) / kStrip, [&](int strip, int worker) {
     std::vector<T>& memory = scratch[static_cast<std::size_t>(worker)];
     memory.resize(row_size * (8 + 4));
-    T* const ring = memory.data();  // even rows, before the row transform
+    T* const ring = memory.data();  // even rows before the horizontal transform
     T* const odd = ring + row_size * 8;
     T* const line = odd + row_size;
     T* const work = line + row_size;
 
-    // Mirrors: lows C[-m] = C[m], C[N-1+m] = C[N-m]; highs D[-m] = D[m-1], D[N-1+m] = D[N-1-m].
+    // Symmetric extension: lows C[-m] = C[m], C[N-1+m] = C[N-m]; highs D[-m] = D[m-1], D[N-1+m] = D[N-1-m].
     const auto c_index = [&](int j) { return j < 0 ? -j : j >= high ? 2 * high - 1 - j : j; };
     const auto d_index = [&](int j) { return j < 0 ? -j - 1 : j >= high ? 2 * (high - 1) - j : j; };
     const auto c_row = [&](int j, int half) { return bands[half] + at(c_index(j), wide); };

@@ -1,5 +1,5 @@
-// The three-level wavelet transform of CCSDS 122.0-B-2 §3: padded picture to ten subbands and back, by strips of rows
-// that threads take one at a time. The strips never change a result.
+// The three-level wavelet transform of CCSDS 122.0-B-2 §3, between a padded picture and ten subbands. Threads transform
+// strips of rows; the strips do not affect the result.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ class Subbands {
   const BandView& view() const { return view_; }
 
  private:
-  std::unique_ptr<std::int32_t[]> memory_;  // not initialised
+  std::unique_ptr<std::int32_t[]> memory_;  // uninitialised
   BandView view_;
 };
 
 /// Transforms frame 0 of `image` into quantised (float DWT: rounded) coefficients, before weighting.
 void forward_dwt(const VolumeView& image, Dwt dwt, int bits, const Subbands& out, const Kernels& k, ThreadPool& pool);
 
-/// The inverse. Clamps to [low, high]; float DWT: the subbands hold floats. `image` is at most the size of the
+/// The inverse, clamped to [low, high]. With the float DWT the subbands hold floats. `image` may be smaller than the
 /// subbands.
 void inverse_dwt(const Subbands& in, Dwt dwt, int bits, std::int64_t low, std::int64_t high,
                  const MutableVolumeView& image, const Kernels& k, ThreadPool& pool);

@@ -1,6 +1,6 @@
-// The encoder: transform, then every chunk of up to 256 blocks on its own (planes and stages as separate bit strings),
-// then every segment put together from its chunks. Chunks lie within segments and begin at gaggles, so a frame in one
-// segment runs in parallel just like many small segments.
+// The encoder. After the transform, every chunk of up to 256 blocks is coded alone (planes and stages as separate bit
+// strings); then every segment is assembled from its chunks. Chunks lie within segments and begin at gaggles, so a
+// frame in one segment is coded in parallel like many small segments.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kChunkBlocks = 256;
 
-/// Where stages 1 to 4 of a coded plane lie in the words of their chunk.
+/// Position of stages 1 to 4 of a coded plane in the words of its chunk.
 struct CodedPlane {
   std::size_t at[4] = {};
   std::uint64_t bits[4] = {};
@@ -25,12 +25,12 @@ struct CodedPlane {
 
 struct Chunk {
   std::uint32_t segment = 0;
-  std::uint64_t first = 0;  ///< block of the picture
+  std::uint64_t first = 0;  ///< first block in the picture
   int blocks = 0;
-  int depth = 0;                   ///< most magnitude bits of its blocks
-  int next_plane = -1;             ///< the plane to be coded next
-  std::uint64_t bits = 0;          ///< of all planes so far
-  std::vector<CodedPlane> planes;  ///< by plane number, filled from the top
+  int depth = 0;                   ///< largest number of magnitude bits of its blocks
+  int next_plane = -1;             ///< next plane to code
+  std::uint64_t bits = 0;          ///< of all coded planes
+  std::vector<CodedPlane> planes;  ///< indexed by plane number, filled from the top
   std::vector<std::uint64_t> words;
 };
 
@@ -40,7 +40,8 @@ struct Segment : SegmentPlan {
   std::uint64_t bits = 0;
 };
 
-/// Bit planes of one chunk and room for one coded plane. Kept per thread, or per chunk while planes are coded in turn.
+/// Bit planes of a chunk and memory for one coded plane. One per thread, or one per chunk when planes are coded in
+/// turn.
 struct ChunkMemory {
   std::vector<std::uint64_t> sign, planes, significant;
   std::vector<std::uint64_t> stage[4];
@@ -178,7 +179,7 @@ class Encoder {
     });
   }
 
-  /// Plane by plane over all chunks, so that nothing far below the byte limit is coded.
+  /// Codes plane by plane over all chunks, so that few planes below the byte limit are coded in vain.
   void code_in_turn() {
     std::vector<ChunkMemory> memory(chunks_.size());
     std::vector<StageMemory> scratch(static_cast<std::size_t>(pool_.threads()));
@@ -187,7 +188,7 @@ class Encoder {
         count, [&](int i, int) { gather(chunks_[static_cast<std::size_t>(i)], memory[static_cast<std::size_t>(i)]); });
     int top = 0;
     for (const Chunk& c : chunks_) top = std::max(top, c.depth);
-    int extra = 2;  // planes below the one where the whole budget is spent, so that slopes can be compared
+    int extra = 2;  // planes below the one that exhausts the budget, so that slopes can be compared
     for (int b = top - 1; b >= last_plane_; --b) {
       std::vector<std::uint64_t> spent(segments_.size(), 0);
       std::uint64_t all = 0;
@@ -206,7 +207,7 @@ class Encoder {
     }
   }
 
-  /// Header, DC, AC depths and planes of a segment as one bit string; notes the places where it may be cut.
+  /// Concatenates header, DC, AC depths and planes of a segment, and records its possible truncation points.
   void assemble(Segment& s) {
     SegmentHeader& h = s.header;
     const std::int32_t* dc = dc_.data() + s.first;
@@ -229,7 +230,7 @@ class Encoder {
 
     for (const std::byte b : write_header(h)) out.put(std::to_integer<std::uint64_t>(b), 8);
 
-    // Quantised DC, then the planes of it that lie above the AC planes.
+    // Quantised DC values, then their planes above the AC planes.
     std::vector<std::int32_t> values(s.blocks);
     for (std::uint32_t m = 0; m < s.blocks; ++m) values[m] = dc[m] >> dc_q.q;
     if (dc_q.bits == 1) {
@@ -272,7 +273,7 @@ class Encoder {
           point();
         }
         if (!coded && limited()) {
-          // Above the depth of every chunk nothing is sent; below the planes that were coded the limit has been passed.
+          // Above the depth of all chunks nothing is sent; below the coded planes the limit is exceeded.
           bool any = false;
           for (std::size_t i = 0; i < s.chunks; ++i) any = any || b < chunks_[s.first_chunk + i].depth;
           if (any) break;
@@ -292,7 +293,7 @@ class Encoder {
     }
   }
 
-  /// Chooses SegByteLimit for every segment and writes it into the headers.
+  /// Chooses the SegByteLimit of every segment and writes it into the headers.
   void spread() {
     const std::vector<std::uint32_t> bytes = allocate_bytes(points_, p_.total_bytes, p_.word_bytes);
     for (std::size_t i = 0; i < segments_.size(); ++i) {

@@ -1,5 +1,5 @@
-// Segment headers, CCSDS 122.0-B-2 §4.2: parts 1A, 1B, 2, 3 and 4. The fields are listed once, in visit(), for reading
-// and writing alike. Reserved bits are written as 0 and ignored when read.
+// Segment headers (CCSDS 122.0-B-2 §4.2): parts 1A, 1B, 2, 3 and 4. visit() lists the fields once for reading and
+// writing. Reserved bits are written as 0 and ignored when read.
 #include <bit>
 
 #include "codec/still/ccsds122/ccsds122.h"
@@ -109,7 +109,7 @@ void visit(Io& io, SegmentHeader& h) {
     io.field(20, width);
     if (Io::kReading) h.width = width == 0 ? kMaxWidth : static_cast<int>(width);
     io.field(1, h.transpose);
-    int low = (h.word_bytes - 1) & 3;  // the two low bits of the length first, then the high one
+    int low = (h.word_bytes - 1) & 3;  // the two low bits of the length come first, then the high one
     int high = (h.word_bytes - 1) >> 2;
     io.field(2, low);
     io.field(1, high);

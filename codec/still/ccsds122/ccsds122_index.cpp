@@ -1,4 +1,4 @@
-// The side index: our own optional companion file of a stream (layout in CCSDS122.md).
+// The side index, an optional companion file of a stream (layout in CCSDS122.md).
 #include <cstring>
 
 #include "codec/base/fuzzing.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kMagic[8] = {'C', '1', '2', '2', 'I', 'D', 'X', '1'};
 
-/// CRC-32 (reflected 0xEDB88320), bit by bit: an index is small.
+/// CRC-32 (reflected 0xEDB88320), bit by bit, because an index is small.
 std::uint32_t crc32(std::span<const std::byte> bytes) {
   std::uint32_t crc = 0xFFFFFFFF;
   for (const std::byte b : bytes) {

@@ -1,10 +1,10 @@
 // The inner loops of the CCSDS 122.0 codec, one table of functions per instruction set. All tables give the same bits.
 //
-// A block's 63 AC coefficients are kept as bit planes: plane b is a 64-bit word whose bit 63 - i is bit b of the
-// magnitude of coefficient i, where i counts as in stage 4: 0 DC (always 0 here), 1..3 parents, 4..15 children of the
-// three families, 16..63 grandchildren. So nibble 15 (the highest) holds the parents, nibbles 14, 13, 12 the children
-// of families 0, 1, 2, and nibbles 11..0 the quarters H_00, H_01, ... H_23; a "word" of the standard is a nibble,
-// compressed.
+// A block's 63 AC coefficients are stored as bit planes: bit 63 - i of the 64-bit word of plane b is bit b of the
+// magnitude of coefficient i. The index i follows stage 4: 0 DC (always 0 here), 1..3 parents, 4..15 children of the
+// three families, 16..63 grandchildren. Hence nibble 15 (the highest) holds the parents, nibbles 14, 13, 12 the
+// children of families 0, 1, 2, and nibbles 11..0 the quarters H_00, H_01, ... H_23. A "word" of the standard is a
+// compressed nibble.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace trivelet::ccsds122 {
 
-/// Subbands in coarse-to-fine order; the families (HL, LH, HH) in the order of the standard.
+/// Subbands, coarse to fine; families (HL, LH, HH) in the order of the standard.
 enum Band : int { kLL3, kHL3, kLH3, kHH3, kHL2, kLH2, kHH2, kHL1, kLH1, kHH1, kBands };
 
-/// Ten subbands of int32 (or float, of the same size), each contiguous. In blocks: LL3 is blocks_wide x blocks_high.
+/// Ten contiguous subbands of int32 (or float of the same size). Sizes in blocks: LL3 is blocks_wide x blocks_high.
 struct BandView {
   std::int32_t* data[kBands] = {};
   int blocks_wide = 0;
@@ -42,7 +42,7 @@ struct PlaneBits {
 };
 inline constexpr std::size_t kStageWords = 4;
 
-/// The 4-bit reader state of a gaggle in one plane: option per word length, or not read yet.
+/// The 4-bit reader state of a gaggle in one plane: an option per word length, or kUnread.
 inline constexpr std::uint8_t kUnread = 0xFF;
 struct GaggleOptions {
   std::uint8_t option[5] = {0, 0, kUnread, kUnread, kUnread};
@@ -50,7 +50,7 @@ struct GaggleOptions {
 
 enum class PlaneEnd : std::uint8_t { kDone, kOutOfBits, kDamaged };
 
-/// One plane of a segment while it is decoded.
+/// One plane of a segment during decoding.
 struct PlaneDecoder {
   std::uint64_t* plane;  ///< per block, of depth > bit: receives the plane
   std::uint64_t* sign;
@@ -60,7 +60,7 @@ struct PlaneDecoder {
   GaggleOptions* options;  ///< scratch, one per gaggle, in their initial state
   std::uint32_t blocks;
   int bit;
-  std::uint64_t eligible;  ///< coefficients whose band's shift is <= bit
+  std::uint64_t eligible;  ///< coefficients of bands with shift <= bit
   int stages;              ///< 1..4: stop after this stage
   // results
   int stage_reached = 0;             ///< stages completed
@@ -68,14 +68,15 @@ struct PlaneDecoder {
   std::uint64_t partly_refined = 0;  ///< coefficients of the next block that were refined
 };
 
-/// How magnitudes become values: value = (magnitude >> shift) + offset where magnitude != 0, with the block's sign.
+/// The reconstruction rule: value = (magnitude >> shift) + offset if magnitude != 0, with the sign of the coefficient.
 struct Dequantiser {
-  alignas(64) std::int32_t shift[64];      ///< per lane (lane 63 - i is coefficient i)
-  alignas(64) std::int32_t offset[2][64];  ///< [0]: bit `last_plane` known, [1]: only the bits above
-  alignas(64) float real_offset[2][64];    ///< the same for the float DWT
+  alignas(64) std::int32_t shift[64];  ///< per lane (lane 63 - i is coefficient i)
+  /// [0]: for coefficients with bit `last_plane` known, [1]: with only the bits above known
+  alignas(64) std::int32_t offset[2][64];
+  alignas(64) float real_offset[2][64];  ///< the same for the float DWT
   bool real = false;
   int last_plane = 0;
-  bool partial = false;  ///< the last plane is incomplete: use [1] where its bit is not known
+  bool partial = false;  ///< the last plane is incomplete; [1] applies where its bit is unknown
   std::uint32_t refined_blocks = 0;
   std::uint64_t partly_refined = 0;
 };
@@ -102,18 +103,18 @@ struct Kernels {
   LineKernels<std::int32_t> narrow;  ///< integer DWT with 32-bit intermediates: R <= 16
   LineKernels<std::int32_t> wide;    ///< integer DWT with 64-bit intermediates
   LineKernels<float> real;
-  /// Rounds to the nearest integer, ties away from zero.
+  /// Rounds to the nearest integer; ties go away from zero.
   void (*round_row)(const float* row, int count, std::int32_t* out);
-  /// Smallest and largest sample of a row.
+  /// The smallest and the largest sample of a row.
   void (*range_row)(const void* samples, int bytes, bool is_signed, int width, std::int64_t* low, std::int64_t* high);
 
-  /// Blocks first_block .. + count of the picture into planes; the bands are multiplied by 2^shift[band].
+  /// Splits `count` blocks from first_block on into planes; bands are multiplied by 2^shift[band].
   void (*gather)(const BandView& bands, std::uint64_t first_block, int count, const int* shift, BlockPlanes out);
-  /// Stages 1 to 4 of plane `bit`; ORs the plane into `significant`.
+  /// Codes stages 1 to 4 of plane `bit` and ORs the plane into `significant`.
   void (*encode_plane)(const std::uint64_t* plane, const std::uint64_t* sign, const std::uint8_t* depth,
                        std::uint64_t* significant, int blocks, int bit, std::uint64_t eligible, PlaneBits& out);
   PlaneEnd (*decode_plane)(BitCursor& bits, PlaneDecoder& state);
-  /// The inverse of gather: blocks from .. from + count of a segment, AC only.
+  /// The inverse of gather for `count` blocks of a segment from `from` on, AC only.
   void (*scatter)(const BlockPlanes& in, std::uint32_t from, int count, std::uint64_t first_block, const Dequantiser& q,
                   const BandView& bands);
 };
@@ -130,7 +131,7 @@ extern const Kernels kKernels;
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
-/// Coefficients whose band's shift is at most `bit`; shift is indexed by Band.
+/// A mask of the coefficients whose band's shift is at most `bit`; shift is indexed by Band.
 std::uint64_t eligible_mask(const int* shift, int bit);
 
 }  // namespace trivelet::ccsds122

@@ -1,11 +1,12 @@
-// Arithmetic of the two wavelets of CCSDS 122.0-B-2 §3, one output sample at a time; used by scalar code, SIMD loops
-// and device code alike.
+// Arithmetic of the two wavelets of CCSDS 122.0-B-2 §3, one output sample at a time; shared by scalar code, SIMD loops
+// and device code.
 //
 // Integer 9/7M: high = odd - floor((9 (e0 + e1) - (em1 + e2) + 8) / 16), low = even - floor((2 - dm1 - d) / 4). The
-// 32-bit form wraps around (defined, even on damaged input) and is exact while the samples have at most 24 bits;
-// pictures of more than 16 bits use the form with 64-bit intermediates.
+// 32-bit form wraps around (defined even on damaged input) and is exact for samples of at most 24 bits; pictures of
+// more than 16 bits use 64-bit intermediates.
 //
-// Float 9/7: binary32, the sums from left to right as written, no contraction. Streams are byte-exact with that order.
+// Float 9/7: binary32, sums from left to right as written, without contraction; streams depend on that order bit for
+// bit.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ CCSDS_HD std::int32_t wrapping_sub(std::int32_t a, std::int32_t b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// The float filters; xk is the sample k places to the right, xmk to the left.
+/// The float filters; xk is the sample k places to the right, xmk k places to the left.
 struct Float97 {
   using Sample = float;
   static CCSDS_HD float low(float xm4, float xm3, float xm2, float xm1, float x0, float x1, float x2, float x3,
@@ -72,7 +73,7 @@ struct Float97 {
   }
 };
 
-/// To the nearest integer, ties away from zero, without leaving binary32: the fraction v - trunc(v) is exact.
+/// Rounds to the nearest integer, ties away from zero. Exact in binary32, because v - trunc(v) is.
 CCSDS_HD std::int32_t round_away(float v) {
   const std::int32_t t = static_cast<std::int32_t>(v);
   const float fraction = v - static_cast<float>(t);

@@ -1,5 +1,5 @@
-// Wavelet loops over lines; a part of ccsds122_kernels.cpp. The compiler vectorises them; every loop is a plain map of
-// the functions in ccsds122_lifting.h, so the instruction set never changes a result.
+// Wavelet loops over lines; a part of ccsds122_kernels.cpp. Every loop maps a function of ccsds122_lifting.h over a
+// row, which the compiler vectorises, so results do not depend on the instruction set.
 #pragma once
 
 #include "codec/still/ccsds122/ccsds122_kernels.h"
@@ -10,7 +10,7 @@ namespace {
 
 #define CCSDS_RESTRICT __restrict
 
-/// x = [e0 o0 e1 o1 ...] into two lines that have room for margins.
+/// Splits x = [e0 o0 e1 o1 ...] into two lines with margins.
 template <class T>
 inline void split_line(const T* CCSDS_RESTRICT x, int pairs, T* CCSDS_RESTRICT even, T* CCSDS_RESTRICT odd) {
   for (int j = 0; j < pairs; ++j) {

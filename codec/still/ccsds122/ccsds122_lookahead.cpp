@@ -1,3 +1,4 @@
+// Finds plausible segment starts and parses them in parallel (see ccsds122_lookahead.h).
 #include "codec/still/ccsds122/ccsds122_lookahead.h"
 
 #include <algorithm>
@@ -9,11 +10,11 @@ namespace trivelet::ccsds122 {
 
 namespace {
 
-constexpr std::uint64_t kLeastBytes = 1 << 15;  // smaller streams are not worth a second thread
-constexpr int kMostAttempts = 200;              // to parse a segment in a part
+constexpr std::uint64_t kLeastBytes = 1 << 15;  // smaller streams do not repay a second thread
+constexpr int kMostAttempts = 200;              // attempts to parse a first segment in a part
 
-/// The part of a header that is the same in all of a stream: the first half of part 4 has type, depth, width,
-/// transposed or not, and word length.
+/// The header bytes that are constant in a stream: the first half of part 4 holds type, depth, width, transposition and
+/// word length.
 using UnchangingBytes = std::array<std::uint8_t, 4>;
 UnchangingBytes unchanging_bytes(const SegmentHeader& first) {
   const std::vector<std::byte> bytes = write_header(first);
@@ -22,7 +23,7 @@ UnchangingBytes unchanging_bytes(const SegmentHeader& first) {
   return out;
 }
 
-/// Rejects most places cheaply and without an exception. Bytes beyond the stream that it reads are padding.
+/// Rejects most positions cheaply, without exceptions. Bytes beyond the stream are padding.
 bool can_be_header(const std::uint8_t* at, const SegmentHeader& first, int most_depth,
                    const UnchangingBytes& unchanging) {
   const unsigned v = static_cast<unsigned>(at[0] << 16 | at[1] << 8 | at[2]);
@@ -37,14 +38,14 @@ bool can_be_header(const std::uint8_t* at, const SegmentHeader& first, int most_
     next += 3;
   }
   if (v & 1) {
-    bool same = ((next[0] ^ unchanging[0]) & 0xEF) == 0;  // all but SignedPixels
+    bool same = ((next[0] ^ unchanging[0]) & 0xEF) == 0;  // all bits but SignedPixels
     for (std::size_t i = 1; i < unchanging.size(); ++i) same = same && next[i] == unchanging[i];
     if (!same) return false;
   }
   return true;
 }
 
-/// A header before the one at `at`: with the number before its own.
+/// A header that the one at `at` can follow: its number is one less.
 SegmentHeader header_before(const std::uint8_t* at, const SegmentHeader& first) {
   SegmentHeader before = first;
   before.count = static_cast<std::uint8_t>((at[0] << 2 | at[1] >> 6) - 1);
@@ -70,14 +71,14 @@ void SegmentLookahead::parse_parts(const SegmentHeader& first) {
     try {
       parse_part(first, reader_.size() * i / n, reader_.size() * (i + 1) / n, most_memory_ / (2 * n),
                  found[static_cast<std::size_t>(part)]);
-    } catch (const Error&) {  // the walk meets it again, if it is real
+    } catch (const Error&) {  // if the header is real, the walk meets the error again
     }
   });
   for (std::vector<FoundSegment>& part : found)
     for (FoundSegment& f : part) segments_.emplace(f.report.offset, std::move(f));
 }
 
-/// The first segment that begins in [from, to).
+/// Finds the first segment that begins in [from, to).
 bool SegmentLookahead::find_first(const SegmentHeader& first, std::uint64_t from, std::uint64_t to,
                                   FoundSegment& out) const {
   const int usual = usual_depth(first);
@@ -95,7 +96,7 @@ bool SegmentLookahead::find_first(const SegmentHeader& first, std::uint64_t from
   }
 }
 
-/// Parses the segments that begin in [from, to), up to this memory.
+/// Parses the segments that begin in [from, to), up to a limit of memory.
 void SegmentLookahead::parse_part(const SegmentHeader& first, std::uint64_t from, std::uint64_t to, std::size_t memory,
                                   std::vector<FoundSegment>& out) const {
   FoundSegment f;
@@ -116,7 +117,7 @@ void SegmentLookahead::parse_part(const SegmentHeader& first, std::uint64_t from
   }
 }
 
-/// The places in [from, to) at which a segment can begin.
+/// Lists the positions in [from, to) where a segment may begin.
 void SegmentLookahead::find_starts(const SegmentHeader& first, std::uint64_t from, std::uint64_t to,
                                    std::vector<FoundSegment>& out) const {
   const int most_depth = usual_depth(first) + 1;

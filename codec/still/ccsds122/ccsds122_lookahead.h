@@ -1,5 +1,5 @@
-// Segments that are parsed in parallel before it is known where segments begin. Nothing depends on a guess except time:
-// it is used only if the walk from the start of the stream arrives at the same byte with the same header.
+// Parses segments in parallel at guessed positions. A guess affects only time: a segment is used only if the walk from
+// the start of the stream reaches the same byte with the same header.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class SegmentLookahead {
   SegmentLookahead(const SegmentReader& reader, const Limits& limits, ThreadPool& pool, bool keep_data)
       : reader_(reader), most_memory_(limits.memory), pool_(pool), keep_data_(keep_data) {}
 
-  /// Guesses where segments begin in equal parts of the stream and parses them, one part per thread.
+  /// Divides the stream into equal parts, one per thread, guesses a segment start in each, and parses from there.
   void parse_parts(const SegmentHeader& first);
-  /// Parses a segment at every byte at which one can begin.
+  /// Parses a segment at every position where one can begin.
   void parse_everywhere(const SegmentHeader& first, SegmentDevice& device);
-  /// The segment that was parsed at `offset`, if its header is this one.
+  /// The segment parsed at `offset` if its header equals this one.
   std::optional<FoundSegment> take(std::uint64_t offset, const SegmentHeader& header);
 
  private:

@@ -1,3 +1,4 @@
+// Entropy decoding of one segment (see ccsds122_parse.h).
 #include "codec/still/ccsds122/ccsds122_parse.h"
 
 #include <algorithm>
@@ -165,7 +166,7 @@ class Parser {
   DcQuantiser q_;
 };
 
-/// True when the bits from `from` up to byte `end` are all zero.
+/// Whether the bits from `from` to the end of byte `end` - 1 are zero.
 bool zeros(const std::uint8_t* stream, std::uint64_t from, std::uint64_t end) {
   if (from % 8 != 0 && (stream[from / 8] & (0xFF >> (from % 8))) != 0) return false;
   return std::all_of(stream + (from + 7) / 8, stream + end, [](std::uint8_t b) { return b == 0; });

@@ -1,3 +1,4 @@
+// Reconstructs the picture from the segments that were found (see ccsds122_picture.h).
 #include "codec/still/ccsds122/ccsds122_picture.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace trivelet::ccsds122 {
 
 namespace {
 
-/// Value of a DC coefficient of which the bits >= plane are known.
+/// The value of a DC coefficient with known bits >= plane.
 double dc_value(std::int32_t v, int plane, int shift) {
   const double unit = static_cast<double>(std::int64_t{1} << shift);
   const double half = plane > shift ? 0.5 * (static_cast<double>(std::int64_t{1} << plane) - unit) : 0.0;
@@ -60,7 +61,7 @@ Dequantiser dequantiser_of(const SegmentData& d, bool real, const std::array<int
   return q;
 }
 
-/// Writes the coefficients of a segment into their subbands. `unknown`: the DC value before the first known one.
+/// Writes the coefficients of a segment into the subbands. `unknown` is the value of unknown DC coefficients.
 void place_coefficients(const FoundSegment& f, double unknown, const Kernels& kernels, const BandView& bands) {
   const SegmentHeader& h = f.report.header;
   const SegmentData& d = f.data;
@@ -82,7 +83,7 @@ void place_coefficients(const FoundSegment& f, double unknown, const Kernels& ke
   planes.depth = const_cast<std::uint8_t*>(d.depth.data());
   planes.sign = d.sign.get();
   planes.planes = d.planes.get();
-  if (!d.planes) {  // nothing but DC
+  if (!d.planes) {  // only DC
     no_signs.assign(h.blocks, 0);
     no_depth.assign(h.blocks, 0);
     planes.sign = planes.planes = no_signs.data();
@@ -102,7 +103,7 @@ void transpose(Decoded& d) {
   std::swap(d.width, d.height);
 }
 
-/// The picture being made, in blocks of 8x8 samples.
+/// The picture under construction, in blocks of 8x8 samples.
 class PictureAssembly {
  public:
   PictureAssembly(SegmentList& list, const Limits& limits)
@@ -115,7 +116,7 @@ class PictureAssembly {
     const std::uint64_t rows = (list.blocks() + wide - 1) / wide;
     require(rows <= 1U << 27, ErrorKind::kUnsupported, "picture of more than 2^30 rows");
     height_ = static_cast<int>(rows) * 8 - (list.has_last() ? list.segments().back().report.header.pad_rows : 0);
-    // The transform needs three block rows. Shorter remains of a stream are filled up.
+    // The transform needs three rows of blocks, so shorter remains are padded.
     high_ = static_cast<int>(std::max<std::uint64_t>(rows, 3));
     const std::uint64_t samples = blocks() * 64;
     check_limit(samples, limits.samples, "samples", "a picture of " + std::to_string(samples) + " samples");
@@ -175,7 +176,7 @@ class PictureAssembly {
     return view;
   }
 
-  /// The mean of the known DC coefficients stands for the others.
+  /// Unknown DC coefficients get the mean of the known ones.
   void find_constant() {
     double sum = 0;
     std::uint64_t count = 0;
@@ -202,7 +203,7 @@ class PictureAssembly {
   int height_ = 0;  ///< in samples
   const std::int64_t low_, top_;
   bool whole_ = false;   ///< all DC coefficients are known
-  double constant_ = 0;  ///< DC value of blocks that no segment describes
+  double constant_ = 0;  ///< DC value of blocks without a segment
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Checks parameters and divides the picture into segments (see ccsds122_plan.h).
 #include "codec/still/ccsds122/ccsds122_plan.h"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ std::vector<SegmentPlan> plan_segments(const Params& p, int width, int height) {
       if (shorter && p.shorten_last) limit = limit * s.blocks / p.segment_blocks;
       const std::uint64_t word = static_cast<std::uint64_t>(p.word_bytes);
       limit = limit / word * word;
-      while (limit < static_cast<std::uint64_t>(s.header.bytes())) limit += word;  // a header is never cut
+      while (limit < static_cast<std::uint64_t>(s.header.bytes())) limit += word;  // a header is never truncated
       s.header.byte_limit = static_cast<std::uint32_t>(limit);
     }
     plan.push_back(s);

@@ -1,5 +1,5 @@
-// What every encoder decides before it looks at a sample: whether the parameters are possible, how the blocks are cut
-// into segments, and what their headers say.
+// Decisions of an encoder that do not depend on samples: validity of the parameters, division into segments, and
+// contents of the headers.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@ namespace trivelet::ccsds122 {
 
 inline constexpr int kMaxPlanes = 31;
 
-/// Throws BadArgument for parameters and pictures that the standard or Params does not allow. Samples are not looked
-/// at.
+/// Throws BadArgument for parameters and pictures that the standard or Params excludes. Samples are not read.
 void check_parameters(const VolumeView& image, const Params& p);
 
 /// Smallest and largest sample of a bit depth.
@@ -24,26 +23,26 @@ struct SampleLimits {
       : low(is_signed ? -(std::int64_t{1} << (bits - 1)) : 0),
         high((std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1) {}
 };
-/// Can samples of this type lie outside the limits of the parameters?
+/// Whether samples of this type can be outside the limits of the parameters.
 bool samples_need_check(const VolumeView& image, const Params& p);
 /// Throws BadArgument for the first sample outside the range of p.bits.
 void check_samples(const VolumeView& image, const Params& p, ThreadPool& pool);
 
-/// A segment before it is coded: the depths in its header are not known yet, nor is its byte limit with total_bytes.
+/// A segment before coding: the depths in its header are unknown, and with total_bytes also its byte limit.
 struct SegmentPlan {
-  std::uint64_t first = 0;  ///< block of the picture
+  std::uint64_t first = 0;  ///< first block in the picture
   std::uint32_t blocks = 0;
   SegmentHeader header;
 };
-/// The segments of a picture of width x height samples as coded (after transposing).
+/// Divides a picture of width x height samples (as coded, after transposition) into segments.
 std::vector<SegmentPlan> plan_segments(const Params& p, int width, int height);
 
-/// Bytes of a segment of `bits` bits: whole words, within the limit, filled when asked for. Throws BadArgument when a
-/// segment without limit gets too long.
+/// The bytes of a segment of `bits` bits: whole words, within the limit, filled if requested. Throws BadArgument when a
+/// segment without a limit is too long.
 std::uint32_t segment_length(const Params& p, const SegmentHeader& h, std::uint64_t bits);
 
-/// What a stage removes of the squared error when it is coded, for CutPoint: stage 0 (a plane of DC), 1 to 3 (newly
-/// significant coefficients), 4 (refined ones). `count` coefficients in plane `bit`.
+/// The squared error that coding a stage removes, for CutPoint. Stage 0 is a plane of DC, 1 to 3 newly significant, 4
+/// refined coefficients; `count` coefficients in plane `bit`.
 double stage_gain(int stage, int bit, std::uint64_t count);
 
 }  // namespace trivelet::ccsds122

@@ -1,3 +1,4 @@
+// Allocates a byte budget to segments along their convex hulls (see ccsds122_rate.h).
 #include "codec/still/ccsds122/ccsds122_rate.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ std::vector<std::uint32_t> allocate_bytes(std::span<const std::vector<CutPoint>>
   require(spent <= total_bytes, ErrorKind::kBadArgument,
           "headers and DC data need " + std::to_string(spent) + " bytes, more than the limit of " +
               std::to_string(total_bytes) + " for the whole stream; use larger segments or a higher rate");
-  // Steepest first. A segment's own edges come in their order, since its hull is concave; ties keep it stable.
+  // Steepest first. The hull is concave, so a segment's edges keep their order; the stable sort keeps it on ties.
   std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.slope > b.slope; });
   for (const Edge& e : edges) {
     const std::uint64_t want = whole_words(e.to_bits);
@@ -56,7 +57,7 @@ std::vector<std::uint32_t> allocate_bytes(std::span<const std::vector<CutPoint>>
     const std::uint64_t more = std::min(want - have, room);
     bytes[e.segment] += static_cast<std::uint32_t>(more);
     spent += more;
-    if (more < want - have) break;  // the budget ends inside this edge
+    if (more < want - have) break;  // the budget ends within this edge
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// What encoder and decoder share about a segment: the shifts of its bands, the quantiser of DC values, plane counts.
+// Arithmetic of a segment that encoder and decoder share: band shifts, the DC quantiser, sizes of depths.
 #pragma once
 
 #include <array>
@@ -11,20 +11,20 @@
 
 namespace trivelet::ccsds122 {
 
-/// BitShift by Band from the weights in header order.
+/// BitShift by Band, from the weights in header order.
 inline std::array<int, kBands> band_shifts(const Weights& w) {
   // header: HH1 HL1 LH1 HH2 HL2 LH2 HH3 HL3 LH3 LL3
   return {w[9], w[7], w[8], w[6], w[4], w[5], w[3], w[1], w[2], w[0]};
 }
 
-/// Size of a DC value in two's complement, 1..32.
+/// Bits of a DC value in two's complement, 1..32.
 inline int dc_bits(std::int32_t v) {
   return 1 + static_cast<int>(std::bit_width(static_cast<std::uint32_t>(v < 0 ? ~v : v)));
 }
 
-/// §4.3.1: the DC quantiser.
+/// The DC quantiser (§4.3.1).
 struct DcQuantiser {
-  int q = 0;     ///< bits dropped
+  int q = 0;     ///< dropped bits
   int bits = 1;  ///< N of the quantised values
   CCSDS_HD DcQuantiser(int dc_depth, int ac_depth, int shift) {
     const int h = 1 + ac_depth / 2;

@@ -1,3 +1,4 @@
+// Reads segments at given bytes and keeps the list of accepted ones (see ccsds122_segments.h).
 #include "codec/still/ccsds122/ccsds122_segments.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ bool SegmentReader::continues(std::uint64_t offset, const SegmentHeader& previou
   } catch (const Error&) {
     return false;
   }
-  // Reserved bits are 0 in every part.
+  // Reserved bits are 0 in all parts of a header.
   std::uint64_t at = offset + 3;
   if (h.end && (bytes_[at++] & 0x1F) != 0) return false;
   if (h.part2 && (bytes_[(at += 5) - 1] & 0x0F) != 0) return false;
@@ -51,7 +52,7 @@ FoundSegment SegmentReader::parse(std::uint64_t offset, const SegmentHeader& hea
 void SegmentReader::parse_on(SegmentDevice& device, std::span<FoundSegment> found,
                              std::span<const std::uint32_t> lengths) const {
   std::vector<ParseTask> tasks;
-  std::vector<std::size_t> numbers;  // in `found`
+  std::vector<std::size_t> numbers;  // indices into `found`
   for (std::size_t i = 0; i < found.size(); ++i) {
     ParseTask t;
     t.header = &found[i].report.header;

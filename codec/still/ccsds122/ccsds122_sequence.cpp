@@ -1,3 +1,4 @@
+// Codes DC values and AC depths in gaggles (see ccsds122_sequence.h).
 #include "codec/still/ccsds122/ccsds122_sequence.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int kGaggle = 16;
 
-/// Option ids by value size: their length and the largest k.
+/// Format of option ids by value size: their length and the largest k.
 struct IdFormat {
   unsigned bits;
   int largest_k;
@@ -38,7 +39,7 @@ std::int32_t unfold(std::uint32_t u, std::int32_t before, const SequenceFormat& 
   return v % 2 == 0 ? v / 2 : -(v + 1) / 2;
 }
 
-/// k of the gaggle, or -1 for uncoded.
+/// The best k of the gaggle; -1 for uncoded.
 int best_k(const std::uint32_t* u, int count, int n, int largest_k) {
   int best = -1;
   std::uint32_t least = static_cast<std::uint32_t>(n * count);

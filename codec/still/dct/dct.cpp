@@ -1,3 +1,4 @@
+// Encoder and decoder of the dct still codec (DCT.md): adaptive coding of the levels of one transform.
 #include "codec/still/dct/dct.h"
 
 #include <bit>
@@ -19,7 +20,7 @@ constexpr int kMaxLength = 31;
 constexpr std::uint32_t kMaxLevel = 1 << 30;
 double step_of(int qp, int bits) { return std::exp2((qp - 4) / 6.0 + bits - 8); }
 
-/// The running mean of a kind of numbers and their contexts.
+/// The running mean of a class of numbers, and their contexts.
 struct Numbers {
   Context length[kClasses][kMaxLength + 1];
   Context top[kClasses][kMaxLength + 1];
@@ -57,7 +58,7 @@ struct Decoder {
   bool plain(bool) { return coder.get(32768); }
 };
 
-/// Both directions: codes v (encoder) or returns what was read.
+/// Both directions: codes v, or returns the decoded value.
 template <class Io>
 std::uint32_t code_number(Io& io, Numbers& n, std::uint32_t v) {
   const auto c = static_cast<std::size_t>(n.kind());
@@ -172,7 +173,8 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
           std::to_string(header.format.bits) + " bits per sample; dct has 8 to 16");
   require(header.parameters[0] <= 51, ErrorKind::kBadStream,
           "QP " + std::to_string(header.parameters[0]) + " is above 51");
-  constexpr std::uint64_t kBytesOfSample = 24;  // the picture's, its levels, and the transform's two copies of a plane
+  // bytes: the picture, its levels, and two copies of a plane in the transform
+  constexpr std::uint64_t kBytesOfSample = 24;
   still::check_cost(header, bytes.size(), kBytesOfSample, params.limits);
   still::Image image;
   image.width = header.width;

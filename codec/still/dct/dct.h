@@ -1,4 +1,4 @@
-// dct, a still codec with one cosine transform over the whole picture. DCT.md is the format.
+// dct, a still codec with one cosine transform of the whole picture. DCT.md is the format.
 //
 //   ThreadPool pool(0);
 //   auto transform = dct::make_fast_transform(pool);
@@ -17,15 +17,15 @@ namespace trivelet::dct {
 
 struct Params {
   int qp = 27;      ///< 0..51: step = 2^((QP - 4) / 6) at 8 bits
-  double keep = 1;  ///< which part of the coefficients, lowest frequencies first, is kept: 0..1
+  double keep = 1;  ///< share of the coefficients that is kept, lowest frequencies first: 0..1
 };
 
-/// Throws BadArgument for pictures that are not grey, YUV 4:2:0, 4:4:4 or RGB of 8 to 16 bits, and parameters out of
+/// Throws BadArgument unless the picture is grey, YUV 4:2:0, 4:4:4 or RGB of 8 to 16 bits, and for parameters out of
 /// range.
 std::vector<std::byte> encode(const still::Image& image, const Params& params, Transform& transform);
 
 struct DecodeParams {
-  Limits limits{};  ///< Unsupported for what would cost more
+  Limits limits{};  ///< exceeding them throws Unsupported
 };
 /// Throws BadStream for damaged streams, Unsupported for other codecs and larger pictures.
 still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params, Transform& transform);

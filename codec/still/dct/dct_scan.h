@@ -1,4 +1,4 @@
-// The order of coefficients in a dct stream: diagonal after diagonal of the whole plane. Shared by the CPU and CUDA.
+// The scan order of coefficients in a dct stream: along diagonals of the whole plane. Shared by CPU and CUDA.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace trivelet::dct {
 
-/// Positions of a width x height plane on the diagonals x + y < d.
+/// The number of positions of a width x height plane on the diagonals x + y < d.
 TRIVELET_HOST_DEVICE static inline std::uint64_t positions_before(std::uint64_t d, std::uint64_t width,
                                                                   std::uint64_t height) {
   const std::uint64_t low = width < height ? width : height, high = width < height ? height : width;
@@ -17,7 +17,7 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t positions_before(std::uint64_t 
   return width * height - left * (left + 1) / 2;
 }
 
-/// Place of (x, y): x rises along even diagonals and falls along odd ones.
+/// The place of (x, y) in the scan: x rises along even diagonals and falls along odd ones.
 TRIVELET_HOST_DEVICE static inline std::uint64_t scan_place(int x, int y, int width, int height) {
   const int d = x + y, first = d < height ? 0 : d - height + 1, last = d < width ? d : width - 1;
   const int along = d % 2 == 0 ? x - first : last - x;
@@ -26,13 +26,13 @@ TRIVELET_HOST_DEVICE static inline std::uint64_t scan_place(int x, int y, int wi
          static_cast<std::uint64_t>(along);
 }
 
-/// Levels round up from 1 - 0.4: less than a half, for the distribution within a step falls.
+/// Quantises with a rounding offset of 0.4, below one half because the distribution within a step falls.
 TRIVELET_HOST_DEVICE static inline std::int32_t level_of(double coefficient, double step) {
   const double v = coefficient / step;
   return v < 0 ? -static_cast<std::int32_t>(-v + 0.4) : static_cast<std::int32_t>(v + 0.4);
 }
 
-/// The sample of a value of the inverse transform.
+/// The sample for a value of the inverse transform.
 TRIVELET_HOST_DEVICE static inline int sample_of(double value, double middle, double most) {
   const double v = value + middle;
   return static_cast<int>((v < 0 ? 0 : v > most ? most : v) + 0.5);

@@ -1,3 +1,4 @@
+// DCT-II of whole planes: direct sums, our own FFT, and FFTW (see dct_transform.h).
 #include "codec/still/dct/dct_transform.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using Complex = std::complex<double>;
 constexpr double kPi = std::numbers::pi;
 constexpr int kRowsAtOnce = 16;
 
-/// Products without the checks for infinities that std::complex's operator has.
+/// A product without std::complex's checks for infinities.
 Complex times(const Complex& a, const Complex& b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -59,7 +60,7 @@ class PowerFft {
   std::vector<std::size_t> reversed_;
 };
 
-/// Complex FFT of any length: Bluestein turns it into a convolution of a power of two.
+/// Complex FFT of any length by Bluestein's algorithm: a convolution of power-of-two length.
 class Fft {
  public:
   explicit Fft(std::size_t n) : n_(n), direct_(std::has_single_bit(n)), fft_(direct_ ? n : std::bit_ceil(2 * n - 1)) {
@@ -105,8 +106,8 @@ class RowTransform {
   virtual void inverse(double* row) const = 0;
 };
 
-/// The FFT of the mirrored row of 2 n values is, up to twiddles, that of the even samples rising and the odd ones
-/// falling.
+/// Makhoul's method: the FFT of the mirrored row of 2 n values equals, up to twiddles, that of the even samples
+/// ascending and the odd ones descending.
 class OwnRow final : public RowTransform {
  public:
   explicit OwnRow(int n) : n_(static_cast<std::size_t>(n)), fft_(n_), twiddle_(n_) {
@@ -142,7 +143,7 @@ class OwnRow final : public RowTransform {
 };
 
 #ifdef TRIVELET_HAVE_FFTW
-/// FFTW's planner is not thread safe; executing a plan is.
+/// FFTW's planner is not thread-safe; plan execution is.
 std::mutex& planner() {
   static std::mutex mutex;
   return mutex;
@@ -163,7 +164,7 @@ class FftwRow final : public RowTransform {
   }
   FftwRow(const FftwRow&) = delete;
   FftwRow& operator=(const FftwRow&) = delete;
-  // FFTW leaves the factors 2 and n to the caller.
+  // FFTW leaves out the factors 2 and n.
   void forward(double* row) const override {
     fftw_execute_r2r(forward_, row, row);
     scale(row, std::sqrt(1 / (2.0 * static_cast<double>(n_))), 0.5 * std::sqrt(1 / static_cast<double>(n_)));
@@ -183,7 +184,7 @@ class FftwRow final : public RowTransform {
 };
 #endif
 
-/// Rows, turn, rows, turn back.
+/// Transforms rows, transposes, transforms rows, transposes back.
 template <class Row>
 class Separable final : public Transform {
  public:

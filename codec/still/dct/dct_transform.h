@@ -11,7 +11,7 @@
 
 namespace trivelet::dct {
 
-/// Transforms planes of width x height: in place, row-major.
+/// Transforms width x height planes in place, row-major.
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -19,23 +19,22 @@ class Transform {
   virtual void forward(double* plane, int width, int height) = 0;
   virtual void inverse(double* plane, int width, int height) = 0;
 
-  /// The whole way of a plane on this side of the entropy coder: samples minus half their range, transformed, divided
-  /// by `step` and rounded; the first `kept` levels in the order of the scan. Devices do all of it where the samples
-  /// are.
+  /// Everything before the entropy coder: subtracts half the range, transforms, divides by `step`, rounds, and returns
+  /// the first `kept` levels in scan order. Devices override it to do all of it where the samples are.
   virtual std::vector<std::int32_t> levels(const still::Image& image, int component, double step, std::uint64_t kept);
-  /// The way back: levels not given are 0. Writes the samples of one plane of `image`.
+  /// The inverse; levels beyond those given are 0. Writes the samples of one plane of `image`.
   virtual void samples(std::span<const std::int32_t> levels, double step, still::Image& image, int component);
 };
 
-/// By fast transforms of O(n log n): FFTW where the build has it, else our own FFT. `pool` must live as long.
+/// In O(n log n): FFTW if the build has it, else our own FFT. `pool` must outlive the transform.
 std::unique_ptr<Transform> make_fast_transform(ThreadPool& pool);
-/// Our own FFT, always there: the mirror extension of a row in half the length (Makhoul 1980), radix 2, other lengths
-/// by Bluestein's convolution.
+/// Our own FFT, always available: the symmetric extension of a row in half the length (Makhoul 1980), radix 2; other
+/// lengths by Bluestein's convolution.
 std::unique_ptr<Transform> make_own_transform(ThreadPool& pool);
-/// The definition: sums of O(n) per value and axis on one thread. The baseline of the paper.
+/// The definition: O(n) sums per value and axis, on one thread. The baseline of the paper.
 std::unique_ptr<Transform> make_direct_transform();
 
-/// out (height columns, width rows) = in turned; used between the axes.
+/// out (height columns, width rows) = transposed in; used between the axes.
 void transpose(const double* in, int width, int height, double* out, ThreadPool& pool);
 
 }  // namespace trivelet::dct

@@ -1,3 +1,4 @@
+// VSTC's decoder: parses and reconstructs block by block (VSTC.md).
 #include <string>
 
 #include "codec/still/vstc/vstc.h"
@@ -17,7 +18,7 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   require(log2_block >= 4 && log2_block <= 6, ErrorKind::kBadStream,
           "block size 2^" + std::to_string(log2_block) + " is not defined; 4 to 6 are");
   require(qp <= 51, ErrorKind::kBadStream, "QP " + std::to_string(qp) + " is above 51");
-  constexpr std::uint64_t kBytesOfSample = 8;  // of a picture in work, with what is known of its blocks
+  constexpr std::uint64_t kBytesOfSample = 8;  // bytes of memory: the picture and its cells
   still::check_cost(h, bytes.size(), kBytesOfSample, params.limits);
 
   Picture picture(h.width, h.height, h.format, log2_block);
@@ -28,8 +29,8 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   Syntax<DecodingIo> syntax(io, picture);
   Reconstructor reconstructor(picture, qp, kernels(params.simd));
   std::vector<Token> tokens;
-  // The parser fills cells on its way, so blocks are parsed and rebuilt one at a time; a block's own cells are cleared
-  // between the two, for references may only come from what is rebuilt.
+  // The parser fills cells, which the reconstruction must not see as available references. So a block's cells are
+  // cleared between parsing and reconstruction.
   for (int by = 0; by < picture.blocks_high; ++by)
     for (int bx = 0; bx < picture.blocks_wide; ++bx) {
       tokens.clear();

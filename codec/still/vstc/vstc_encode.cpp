@@ -1,9 +1,9 @@
-// VSTC's encoder: blocks in a wavefront, each searched with the contexts its row has learned; then one codeword.
+// VSTC's encoder: searches the blocks in a wavefront, each with the contexts of its row, then writes one codeword.
 //
-// A block needs the ones to its left and the row above up to the block above and to the right, so row y may be two
-// blocks behind row y - 1. The costs of a block come from contexts that have seen its row so far, which started from
-// those the row above had after its second block: a wavefront has the same decisions as one thread. The stream itself
-// is coded afterwards with contexts that go on from block to block.
+// A block needs the one to its left and the row above up to the block above and to the right, so row y stays two blocks
+// behind row y - 1. Costs come from contexts that have adapted to the row so far and started from those of the row
+// above after its second block. So a wavefront makes the same decisions as one thread. The stream is coded afterwards
+// with contexts that adapt from block to block.
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -44,7 +44,7 @@ std::vector<Plane> padded_source(const still::Image& image, const Picture& pictu
   return planes;
 }
 
-/// Contexts as messages between processes.
+/// Serialises contexts for messages between processes.
 std::vector<Token> pack(const Contexts& contexts) {
   std::vector<Token> out(sizeof contexts / sizeof(Token));
   std::memcpy(out.data(), &contexts, sizeof contexts);
@@ -73,7 +73,7 @@ class Encoder {
     for (int i = 0; i < threads; ++i) searches_.push_back(std::make_unique<Search>(picture_, source_, params));
   }
 
-  /// All rows, by the threads of the pool.
+  /// Searches all rows with the threads of the pool.
   void search(ThreadPool& pool) {
     pool.parallel_for(high_, [&](int y, int worker) {
       try {
@@ -81,7 +81,7 @@ class Encoder {
             y, *searches_[static_cast<std::size_t>(worker)], [&](int x) { wait(y, x); },
             [&](int x) { announce(y, x); });
       } catch (...) {
-        // Rows below must not wait for ever; what they compute is thrown away with this exception.
+        // Releases the waiting rows below; their results are discarded with this exception.
         for (auto& d : done_) {
           d.store(wide_);
           d.notify_all();
@@ -91,8 +91,8 @@ class Encoder {
     });
   }
 
-  /// The rows of one member of a team. What a row needs of the one above comes from the member before: the lowest
-  /// samples and cells of its blocks and the contexts to start with.
+  /// Searches the rows of one member of a team. The member before sends what a row needs from the one above: the lowest
+  /// samples and cells of its blocks, and the initial contexts.
   void search_rows(Team& team) {
     const int rank = team.rank(), size = team.size(), before = (rank + size - 1) % size, after = (rank + 1) % size;
     for (int y = rank; y < high_; y += size) {
@@ -108,14 +108,14 @@ class Encoder {
           },
           [&](int x) {
             if (y + 1 == high_) return;
-            // The contexts go first: whoever has the block has them.
+            // The contexts are sent first, so that they have arrived when the block has.
             if (x == start_block()) team.send(pack(row_start_[static_cast<std::size_t>(y + 1)]), after);
             Packing packing;
             edge(x, y, packing);
             team.send(std::move(packing.data), after);
           });
     }
-    // The winners' trees to rank 0, which makes the whole picture of them.
+    // Sends the chosen trees to rank 0, which assembles the picture.
     for (int y = 0; y < high_; ++y) {
       const int owner = y % size;
       if (owner == 0) continue;
@@ -132,7 +132,7 @@ class Encoder {
     }
   }
 
-  /// All blocks by a device: those of a wavefront at once, x + 2 y being the same.
+  /// Searches on a device, a wavefront (blocks of equal x + 2 y) at a time.
   void search_waves(const MakeWaveSearch& make) {
     const std::unique_ptr<WaveSearch> device = make(picture_, source_, params_);
     Reconstructor reconstructor(picture_, params_.qp, kernels(params_.simd));
@@ -146,7 +146,7 @@ class Encoder {
         if (x == 0) own = row_start_[static_cast<std::size_t>(y)];
         jobs.push_back({x, y, &own, &tokens(x, y)});
       }
-      // Narrow pictures have waves without blocks.
+      // Narrow pictures have empty wavefronts.
       if (jobs.empty()) continue;
       device->search(jobs);
       for (const WaveSearch::Job& job : jobs) {
@@ -197,7 +197,7 @@ class Encoder {
   std::vector<Token>& tokens(int x, int y) {
     return tokens_[static_cast<std::size_t>(y) * static_cast<std::size_t>(wide_) + static_cast<std::size_t>(x)];
   }
-  /// Samples and cells of a block from its tokens.
+  /// Reconstructs samples and cells of a block from its tokens.
   void rebuild(int x, int y, Reconstructor& reconstructor) {
     const Token* at = tokens(x, y).data();
     for (Tree& tree : picture_.trees) {
@@ -205,7 +205,7 @@ class Encoder {
       at = reconstructor.tree(tree, x << k, y << k, k, k, at);
     }
   }
-  /// The block of a row whose contexts start the next row.
+  /// The block of a row after which the contexts for the next row are saved.
   int start_block() const { return std::min(1, wide_ - 1); }
 
   struct Packing {
@@ -230,7 +230,7 @@ class Encoder {
            static_cast<std::uint8_t>(next())};
     }
   };
-  /// The lowest row of samples and cells of a block.
+  /// Transfers the lowest row of samples and cells of a block.
   template <class Io>
   void edge(int bx, int by, Io&& io) {
     for (Tree& tree : picture_.trees) {
@@ -279,7 +279,7 @@ class Encoder {
   int wide_, high_;
   std::vector<std::vector<Token>> tokens_;
   std::vector<Contexts> row_start_;
-  std::vector<std::atomic<int>> done_;  ///< blocks of each row
+  std::vector<std::atomic<int>> done_;  ///< number of finished blocks of each row
   std::vector<std::unique_ptr<Search>> searches_;
 };
 

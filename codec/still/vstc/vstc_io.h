@@ -1,4 +1,4 @@
-// The Ios of vstc_syntax.h: coding, decoding, adapting contexts without a stream, and adding up costs.
+// The Io classes of vstc_syntax.h: encoding, decoding, adapting contexts without a stream, and summing costs.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class DecodingIo {
   Contexts& contexts_;
 };
 
-/// Lets contexts learn what a block would teach them, and counts decisions when asked to.
+/// Adapts contexts as coding a block would, and optionally counts decisions.
 class AdaptingIo {
  public:
   static constexpr bool kDecodes = false;
@@ -72,7 +72,7 @@ class AdaptingIo {
   std::uint32_t* const* counts_;
 };
 
-/// Costs of both values of every decision, frozen.
+/// Costs of both values of every decision, from frozen contexts.
 using CostSet = std::array<std::array<Cost, 2>, kContexts>;
 
 class CostIo {

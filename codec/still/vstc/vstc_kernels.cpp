@@ -36,7 +36,7 @@ void transpose(const std::int16_t* in, std::ptrdiff_t in_stride, int w, int h, i
 
 void predict_angular(const std::uint16_t* ref, int side, int angle, int w, int h, int bits, bool edges,
                      std::int16_t* out, std::ptrdiff_t stride) {
-  // side = 1: main reference above, rows of the block; -1: main reference on the left, the block transposed.
+  // side = 1: the main reference is above; -1: it is on the left and the block is transposed.
   std::uint16_t buffer[3 * kMaxSide + 1 + 32];
   std::uint16_t* main = buffer + kMaxSide;  // main[0] is the corner
   for (int i = 0; i <= w + h; ++i) main[i] = ref[side * i];
@@ -102,7 +102,7 @@ std::int64_t subtract(const std::uint16_t* a, std::ptrdiff_t a_stride, int width
                       std::ptrdiff_t stride) {
   std::int64_t sum = 0;
   for (int y = 0; y < height; ++y) {
-    std::uint32_t row = 0;  // 64 squares of 12 bits: below 2^31
+    std::uint32_t row = 0;  // a sum of 64 squares of 12 bits is below 2^31
     for (int x = 0; x < width; ++x) {
       const int d = static_cast<int>(a[y * a_stride + x]) - inout[y * stride + x];
       inout[y * stride + x] = static_cast<std::int16_t>(d);
@@ -160,7 +160,7 @@ void forward_any(const std::int16_t* in, std::ptrdiff_t in_stride, int rows, int
 void forward(const std::int16_t* in, std::ptrdiff_t in_stride, int rows, int lanes, const Coefficient* m, int log2_n,
              bool symmetric, int shift, std::int16_t* out, std::ptrdiff_t out_stride) {
   if (log2_n == 0) {
-    // shift holds minus the shift to the left
+    // a negative shift is a left shift
     for (int y = 0; y < rows; ++y)
       for (int x = 0; x < lanes; x += kVector) store(out + y * out_stride + x, load(in + y * in_stride + x) << -shift);
     return;

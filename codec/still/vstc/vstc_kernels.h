@@ -1,8 +1,8 @@
 // The inner loops of VSTC, one table of functions per instruction set. All arithmetic is on integers, so all tables
-// give the same results. Plain pointers only: these files are compiled with flags of their own.
+// give the same results. Only plain pointers appear, because these files are compiled with flags of their own.
 //
-// A sheet holds blocks of one size side by side, for all prediction modes that are tried: row y, then mode, then x. Its
-// rows have `stride` values of which the last kSheetPad may be written to freely.
+// A sheet holds blocks of one size side by side, one for each prediction mode on trial: index order row y, mode, x. The
+// last kSheetPad values of each row of `stride` values may be overwritten.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace trivelet::vstc {
 inline constexpr int kModes = 35;
 inline constexpr int kMaxSide = 64;
 inline constexpr std::ptrdiff_t kSheetPad = 64;
-/// Matrices are rows of at most 64 coefficients of at most 91.
+/// Transform matrices: rows of at most 64 coefficients of magnitude at most 91.
 using Coefficient = std::int16_t;
 
 struct Kernels {
@@ -28,11 +28,11 @@ struct Kernels {
   std::int64_t (*subtract)(const std::uint16_t* a, std::ptrdiff_t a_stride, int width, int height, std::int16_t* inout,
                            std::ptrdiff_t stride);
   /// One-dimensional transforms along the columns of a sheet: every n = 2^log2_n rows become n levels, out[k] = (sum_i
-  /// m[k * n + i] in[i] + round) >> shift (log2_n = 0: in << up). `symmetric`: m is the DCT. Works on whole vectors: up
-  /// to 15 values behind `lanes` are written too.
+  /// m[k * n + i] in[i] + round) >> shift (log2_n = 0: in << up). `symmetric`: m is the DCT. Works on whole vectors and
+  /// may write up to 15 values beyond `lanes`.
   void (*forward)(const std::int16_t* in, std::ptrdiff_t in_stride, int rows, int lanes, const Coefficient* m,
                   int log2_n, bool symmetric, int shift, std::int16_t* out, std::ptrdiff_t out_stride);
-  /// Sheet of blocks w x h to sheet of blocks h x w.
+  /// Transposes a sheet of w x h blocks into one of h x w blocks.
   void (*transpose)(const std::int16_t* in, std::ptrdiff_t in_stride, int w, int h, int blocks, std::int16_t* out,
                     std::ptrdiff_t out_stride);
   /// Adds the absolute values of every block of a sheet to sums[block].
@@ -40,7 +40,7 @@ struct Kernels {
   /// Bit i of the words of row y: |in[y][i]| >= threshold. `words` words per row; reads words * 64 values.
   void (*find_large)(const std::int16_t* in, std::ptrdiff_t stride, int rows, int words, int threshold,
                      std::uint64_t* out);
-  /// The inverse of both dimensions of one block (VSTC.md, section 4): values to residual.
+  /// The two-dimensional inverse of one block (VSTC.md, section 4): values to residual.
   void (*inverse)(const std::int16_t* values, int log2_w, int log2_h, const Coefficient* horizontal,
                   const Coefficient* vertical, int bits, std::int16_t* out, std::ptrdiff_t stride);
 };
@@ -60,7 +60,7 @@ inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLE
 /// Matrix of 2^log2_n rows: `sine` the DST-VII, else the DCT.
 const Coefficient* matrix_of(int log2_n, bool sine);
 
-/// Whether references are smoothed for this mode (VSTC.md, section 3).
+/// Whether the references are smoothed for this mode (VSTC.md, section 3).
 TRIVELET_HOST_DEVICE static inline bool smooths(int mode, int log2_w, int log2_h) {
   const int s = (log2_w + log2_h) >> 1;
   if (mode == 0) return s >= 3;
@@ -69,7 +69,7 @@ TRIVELET_HOST_DEVICE static inline bool smooths(int mode, int log2_w, int log2_h
   return (to_26 < to_10 ? to_26 : to_10) > (s < 3 ? 255 : s == 3 ? 7 : s == 4 ? 1 : 0);
 }
 
-/// Which transform a mode asks for along each axis.
+/// Which transform a mode uses along each axis.
 TRIVELET_HOST_DEVICE constexpr bool sine_across(int mode) { return mode <= 25; }
 TRIVELET_HOST_DEVICE constexpr bool sine_down(int mode) { return mode <= 1 || mode >= 11; }
 inline constexpr int kMaxSineLog2 = 5;

@@ -1,3 +1,4 @@
+// Initial contexts, cost table and scan orders of VSTC (VSTC.md, section 6).
 #include "codec/still/vstc/vstc_model.h"
 
 #include <cmath>

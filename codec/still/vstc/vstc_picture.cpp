@@ -1,3 +1,4 @@
+// References, cells and reconstruction of VSTC pictures (VSTC.md, sections 3 and 4).
 #include "codec/still/vstc/vstc_picture.h"
 
 #include <algorithm>
@@ -66,10 +67,10 @@ void gather_references(const Plane& plane, const Tree& tree, int bits, int x, in
   const auto available = [&](int cx, int cy) {
     return cx >= 0 && cy >= 0 && cx < tree.width && cy < tree.height && tree.cell(cx, cy).coded;
   };
-  // From the lowest on the left upwards, then to the right; `known` is the last sample there was.
+  // From bottom left upwards, then to the right; `known` is the last available sample.
   int known = -1;
   int missing_from = -side;                    // first index without a value
-  const auto supply = [&](int from, int to) {  // indices [from, to] have got values
+  const auto supply = [&](int from, int to) {  // indices [from, to) now have values
     if (known < 0)
       for (int i = missing_from; i < from; ++i) r[i] = r[from];
     known = r[to];

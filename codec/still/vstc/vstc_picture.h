@@ -1,5 +1,5 @@
-// A picture while VSTC codes it: reconstructed planes, the cells of 4x4 samples with what is known of the blocks that
-// cover them, references of a block, and the way from levels to samples. Shared by encoder and decoder.
+// The state of a picture during coding: reconstructed planes, cells of 4x4 samples that describe the covering blocks,
+// the references of a block, and reconstruction from levels. Shared by encoder and decoder.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace trivelet::vstc {
 
 using Sample = std::uint16_t;
-/// Decisions of a block in the order of the stream, as small numbers: split (0 no, 1 upper and lower, 2 left and
-/// right), mode, nodes of the residual tree (0 not coded, 1 levels follow, 2 upper and lower, 3 left and right), levels
-/// in raster order. Halvings without a symbol do not appear.
+/// Decisions of a block in stream order, as small numbers: split (0 none, 1 upper and lower, 2 left and right), mode,
+/// nodes of the residual tree (0 not coded, 1 levels follow, 2 upper and lower, 3 left and right), levels in raster
+/// order. Splits without a symbol do not appear.
 using Token = std::int16_t;
 
 struct Plane {
-  int width = 0;  ///< of the picture
+  int width = 0;  ///< width of the picture
   int height = 0;
-  int coded_width = 0;  ///< rounded up to multiples of 4
+  int coded_width = 0;  ///< rounded up to a multiple of 4
   int coded_height = 0;
   std::vector<Sample> samples;  ///< coded_width x coded_height
 
@@ -34,7 +34,7 @@ struct Cell {
   std::uint8_t mode = 1;
 };
 
-/// One prediction tree per block: luma, or both chroma planes.
+/// One of the two prediction trees of a block: luma, or both chroma planes.
 struct Tree {
   int first_plane = 0;
   int planes = 1;
@@ -50,7 +50,7 @@ struct Tree {
 };
 
 struct Picture {
-  /// Planes are allocated and hold 0, no cell is coded.
+  /// Planes are allocated and zeroed; no cell is coded.
   Picture(int width, int height, const PixelFormat& format, int log2_block);
 
   PixelFormat format;
@@ -60,17 +60,17 @@ struct Picture {
   std::vector<Plane> planes;
   std::vector<Tree> trees;
 
-  /// Cuts the planes to the size of the picture.
+  /// Crops the planes to the size of the picture.
   still::Image image(int width, int height) const;
 };
 
-/// Samples around a block: index -1 - y left of row y, 0 the corner, 1 + x above column x.
+/// Reference samples of a block: index -1 - y left of row y, 0 the corner, 1 + x above column x.
 struct References {
   Sample memory[4 * kMaxSide + 1 + 64];
   Sample* corner = memory + 2 * kMaxSide;
 };
 
-/// Gathers and, where unavailable, substitutes the references of a block; `smooth` receives the smoothed ones.
+/// Gathers the references of a block and substitutes unavailable ones; `smooth` receives the smoothed references.
 void gather_references(const Plane& plane, const Tree& tree, int bits, int x, int y, int log2_w, int log2_h,
                        References& plain, References& smooth);
 
@@ -83,7 +83,7 @@ inline bool may_smooth(const Picture& picture, const Tree& tree) {
   return tree.first_plane == 0 || picture.format.log2_chroma_w == 0;
 }
 
-/// How levels become values.
+/// Converts levels to values.
 struct Dequantiser {
   explicit Dequantiser(int qp_in) : qp(qp_in) {}
   int qp;
@@ -96,7 +96,7 @@ struct Dequantiser {
   }
 };
 
-/// Which matrices a residual block takes that lies at (x, y) within its prediction block.
+/// The transform matrices of a residual block at (x, y) within its prediction block.
 inline const Coefficient* horizontal_matrix(int mode, int x, int log2_w) {
   return matrix_of(log2_w, x == 0 && log2_w > 0 && log2_w <= kMaxSineLog2 && sine_across(mode));
 }
@@ -104,13 +104,13 @@ inline const Coefficient* vertical_matrix(int mode, int y, int log2_h) {
   return matrix_of(log2_h, y == 0 && log2_h > 0 && log2_h <= kMaxSineLog2 && sine_down(mode));
 }
 
-/// Turns the tokens of prediction trees into samples and cells.
+/// Reconstructs samples and cells from the tokens of prediction trees.
 class Reconstructor {
  public:
   Reconstructor(Picture& picture, int qp, const Kernels& kernels)
       : picture_(picture), dequantiser_(qp), kernels_(kernels) {}
 
-  /// The tree under (x, y) of 2^log2_w x 2^log2_h; returns the tokens behind those used.
+  /// The tree of the block at (x, y) of 2^log2_w x 2^log2_h samples; returns the first unused token.
   const Token* tree(Tree& tree, int x, int y, int log2_w, int log2_h, const Token* tokens);
   /// A leaf: mode, then one residual tree per plane.
   const Token* leaf(Tree& tree, int x, int y, int log2_w, int log2_h, const Token* tokens);
@@ -126,7 +126,7 @@ class Reconstructor {
   std::int16_t predicted_[kMaxSide * kMaxSide];
 };
 
-/// Which way a node of the prediction tree is halved when it is halved, and whether that needs no symbol.
+/// How a node of the prediction tree may be split, and whether that needs a symbol.
 struct Halving {
   bool forced_down = false;    ///< upper and lower, without a symbol
   bool forced_across = false;  ///< left and right, without a symbol

@@ -1,3 +1,4 @@
+// Rate-distortion search of prediction and residual trees (see vstc_search.h).
 #include "codec/still/vstc/vstc_search.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ int order_of(int mode) { return mode < 2 ? 9 + mode : mode <= 10 ? mode - 2 : mo
 
 std::ptrdiff_t stride_for(int lanes) { return ((lanes + 63) & ~63) + kSheetPad; }
 
-/// Index of a sub-block in the memory of costs: sizes one after the other.
+/// Index of a sub-block in the cost tables, ordered by size.
 struct NodeOffsets {
   int of[7][7];
   int total = 0;
@@ -29,7 +30,7 @@ struct NodeOffsets {
 
 struct Node {
   Joint coded = 0;
-  double plain = 0;  ///< trials of a plain recursion
+  double plain = 0;  ///< trials of a recursion without memory
   std::uint32_t stamp = 0;
   std::uint8_t choice = 0;
 };
@@ -39,18 +40,18 @@ struct Node {
 /// One plane of a prediction block with all modes on trial side by side.
 struct Search::Sheets {
   int log2_w = 0, log2_h = 0, count = 0, bits = 8;
-  std::ptrdiff_t across_stride = 0;  ///< of sheets [y][mode][x]
-  std::ptrdiff_t down_stride = 0;    ///< of sheets [x][mode][y]
+  std::ptrdiff_t across_stride = 0;  ///< for sheets [y][mode][x]
+  std::ptrdiff_t down_stride = 0;    ///< for sheets [x][mode][y]
   int words = 0;
   const int* modes = nullptr;
   int first_sine_down = 0, end_sine_across = 0;
   std::vector<std::int16_t> residual;
-  std::vector<std::int16_t> down[7];     ///< vertical transforms, turned; by log2 of the height
+  std::vector<std::int16_t> down[7];     ///< vertical transforms, transposed; by log2 of the height
   std::vector<std::int16_t> values[49];  ///< both transforms
-  std::vector<std::uint64_t> large[49];  ///< values with a level, in bits
+  std::vector<std::uint64_t> large[49];  ///< bit sets of values with a non-zero level
   bool have_down[7] = {};
   bool have[49] = {};
-  std::vector<std::int64_t> energy;  ///< per mode: sums of squares above and left of a point, (w + 1) x (h + 1)
+  std::vector<std::int64_t> energy;  ///< per mode: summed-area table of squares, (w + 1) x (h + 1)
   std::vector<Node> nodes;           ///< per mode
   int node_offset[7][7];
   int node_count = 0;
@@ -66,7 +67,7 @@ struct Search::Sheets {
   }
 };
 
-/// Scratch of a prediction block.
+/// Buffers of a prediction block.
 struct Search::Leaf {
   References plain[2], smooth[2];
   Sheets sheets[2];
@@ -85,7 +86,7 @@ SearchConstants::SearchConstants(int qp, int bits) {
   const double weight = 0.92 * std::exp2((qp - 13.74) / 3.428) * std::exp2(2 * (bits - 8));
   lambda = std::max<Joint>(std::llround(weight * 256), 1);
   const std::int64_t root = std::llround(std::sqrt(weight) * 256);
-  // The gain of the coefficients is 2^(15 - bits - area / 2).
+  // The coefficients have a gain of 2^(15 - bits - area / 2).
   for (int area = 0; area <= 6; ++area)
     mode_root[area] = std::llround(static_cast<double>(root) * std::exp2(15 - bits - area / 2.0));
   for (int k = 0; k <= 12; ++k) {
@@ -152,7 +153,7 @@ void Search::block(int bx, int by, const Contexts& contexts, std::vector<Token>&
 
 namespace {
 
-/// Samples and cells under a block, to come back to.
+/// Saves samples and cells of a block, so that they can be restored.
 class Saved {
  public:
   Saved(Picture& picture, Tree& tree, int x, int y, int log2_w, int log2_h)
@@ -191,7 +192,7 @@ class Saved {
 Joint Search::tree(Tree& t, int x, int y, int log2_w, int log2_h, Joint limit, Team* team, std::vector<Token>& tokens) {
   if (x >= t.width || y >= t.height) return 0;
   const Halving halving = halving_of(t, x, y, log2_w, log2_h);
-  // The two halves of split 1 (upper and lower) or 2 (left and right); kNever when the limit was reached.
+  // Costs of the two halves of split 1 (upper, lower) or 2 (left, right); kNever when the limit is exceeded.
   const auto halves = [&](int split, Joint spent, Joint most, Team* helpers, std::vector<Token>& out) -> Joint {
     const int kw = log2_w - (split == 2), kh = log2_h - (split == 1);
     const Joint first = tree(t, x, y, kw, kh, most - spent, helpers, out);
@@ -212,7 +213,7 @@ Joint Search::tree(Tree& t, int x, int y, int log2_w, int log2_h, Joint limit, T
   const bool coded = std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(start) + 2, tokens.end(),
                                  [](Token v) { return v != 0; });
   if (params_.effort == Effort::kFast && !coded) return best;
-  // Two halves cost at least the symbol and two modes.
+  // A split costs at least its symbol and two modes.
   if (best <= weighed(cost[any][1] + 2 * std::min(cost[kKnown][0], cost[kKnown][1]))) return best;
 
   Saved saved(picture_, t, x, y, log2_w, log2_h);
@@ -223,7 +224,7 @@ Joint Search::tree(Tree& t, int x, int y, int log2_w, int log2_h, Joint limit, T
     return weighed(cost[any][1] + (halving.across && halving.down ? cost[direction][split == 2] : 0));
   };
   if (team && team->size() > 1 && halving.across && halving.down) {
-    // Half of the members try one direction, half the other; the winner's tokens go to all.
+    // Half of the members try one direction, the other half the other; the better tokens go to all.
     const int split = team->rank() < team->size() / 2 ? 1 : 2;
     t.fill(x, y, log2_w, log2_h, Cell{});
     trial.assign(1, static_cast<Token>(split));
@@ -258,7 +259,7 @@ Joint Search::tree(Tree& t, int x, int y, int log2_w, int log2_h, Joint limit, T
 
 // -------------------------------------------------------------------------------------------- one prediction block
 
-/// The modes that get a full trial, in the order of kModeOrder: those with the least magnitudes of 8x8 transforms.
+/// Selects the modes for a full trial, in the order of kModeOrder: those with the least magnitudes of 8x8 transforms.
 void Search::choose_modes(const Tree& tree, int x, int y, int log2_w, int log2_h) {
   Leaf& l = *leaf_;
   const int w = 1 << log2_w, h = 1 << log2_h;
@@ -302,7 +303,7 @@ void Search::choose_modes(const Tree& tree, int x, int y, int log2_w, int log2_h
   std::partial_sort(order, order + candidates_, order + kModes);
   l.mode_count = candidates_;
   for (int i = 0; i < candidates_; ++i) l.modes[i] = order[i].second;
-  // The most probable mode always gets its chance.
+  // The most probable mode is always tried.
   if (std::find(l.modes, l.modes + candidates_, known[0]) == l.modes + candidates_) l.modes[l.mode_count++] = known[0];
   std::sort(l.modes, l.modes + l.mode_count, [](int p, int q) { return order_of(p) < order_of(q); });
 }
@@ -365,7 +366,7 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
                       l.plain[p], l.smooth[p]);
   choose_modes(t, x, y, log2_w, log2_h);
 
-  // With helpers every member tries some of the modes.
+  // In a team, every member tries some of the modes.
   int mine[kModes], mine_index[kModes], mine_count = 0;
   const bool shared = team && team->size() > 1;
   for (int i = 0; i < l.mode_count; ++i)
@@ -383,7 +384,7 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
     const int count = std::min(batch, mine_count - first);
     load(t, x, y, log2_w, log2_h, mine + first, count);
     int chosen = -1;
-    unsigned chosen_coded = 0;  // planes, in bits
+    unsigned chosen_coded = 0;  // bit set of planes
     for (int i = 0; i < count; ++i) {
       Joint joint = weighed(l.mode_costs[mine[first + i]]);
       int before = -1;
@@ -425,7 +426,7 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
     tokens.resize(start);
     tokens.insert(tokens.end(), winner.begin(), winner.end());
   }
-  // What it really comes to.
+  // The actual cost.
   const Token* from = tokens.data() + start;
   reconstructor_.leaf(t, x, y, log2_w, log2_h, from);
   CostIo io(costs_);
@@ -452,7 +453,7 @@ Joint Search::leaf(Tree& t, int x, int y, int log2_w, int log2_h, Team* team, st
 
 // -------------------------------------------------------------------------------------------------- residual tree
 
-/// Best cost of a sub-block of 2^a x 2^b that is coded, without the symbol that says so; kNever when no level comes up.
+/// The best cost of a coded sub-block of 2^a x 2^b, without the symbol that says so; kNever if all levels are 0.
 Joint Search::coded(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
   Node& node = s.node(mode_index, a, b, tx, ty);
   if (params_.remember && node.stamp == s.stamp) {
@@ -468,7 +469,7 @@ Joint Search::coded(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
     const auto divided = static_cast<std::size_t>(divided_context(a, b));
     const auto across = static_cast<std::size_t>(across_context(a, b));
     if (best < kNever) best += weighed(cost[divided][0]);
-    // At least the symbol, a sign and something that says where.
+    // A coded block costs at least the symbol, a sign and a position.
     const Joint zero = s.squares(mode_index, tx << a, ty << b, 1 << a, 1 << b) << 16;
     const bool worth = best < kNever ? best > weighed(cost[divided][1] + 2 * kBit) : zero > weighed(kLeastGain);
     if (worth)
@@ -500,7 +501,8 @@ Joint Search::coded(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
   return best;
 }
 
-/// Cost of a sub-block with its levels undivided; kNever when all are 0. Transforms all sub-blocks of the size first.
+/// The cost of a sub-block without splits; kNever if all levels are 0. The first call for a size transforms all its
+/// sub-blocks.
 Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
   const int w = 1 << s.log2_w, h = 1 << s.log2_h;
   const auto size = static_cast<std::size_t>(a * 7 + b);
@@ -525,7 +527,7 @@ Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
     const std::int16_t* down = s.down[b].data();
     const int until = s.end_sine_across;
     const bool sine = a > 0 && a <= kMaxSineLog2 && until > 0;
-    // The first column of sub-blocks takes the sine transform for the modes that ask for it.
+    // The first column of sub-blocks uses the sine transform in the modes that require it.
     if (sine)
       kernels_.forward(down, s.down_stride, 1 << a, until * h, matrix_of(a, true), a, false, a + 6, values,
                        s.down_stride);
@@ -565,7 +567,7 @@ Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
     }
   }
   if (count == 0) return kNever;
-  // Zeros with nothing around them come from the table; only what levels touch is looked at.
+  // Costs of zeros without non-zero neighbours come from a table; only positions near levels are evaluated.
   const std::vector<Cost>& run = zero_run_[set_][size];
   int touched = 0;
   const auto touch = [&](int at, std::uint32_t term) {
@@ -635,7 +637,7 @@ Cost Search::magnitude_cost(int log2_area, int x, int y, std::uint32_t around, i
   return cost[kAbove1 + c][1] + cost[kAbove2 + c][1] + (bits + order) * kBit;
 }
 
-/// Tokens of a coded sub-block by the choices remembered; false (and one token: 0) when all its levels came out 0.
+/// Emits the tokens of a coded sub-block from the recorded choices; false (and a single token 0) if all levels are 0.
 bool Search::emit(Sheets& s, int mode_index, int a, int b, int tx, int ty, std::vector<Token>& tokens) {
   const std::size_t start = tokens.size();
   const Node& node = s.node(mode_index, a, b, tx, ty);
@@ -691,11 +693,11 @@ void Search::emit_levels(Sheets& s, int mode_index, int a, int b, int tx, int ty
   }
 }
 
-/// Levels one after the other in coding order, each the cheapest of the two around the value and 0; then the best last
-/// one.
+/// Rate-distortion optimised quantisation: in coding order, each level is the cheapest of its two neighbours and 0;
+/// then the best last position is chosen.
 void Search::optimise(int log2_w, int log2_h, const std::int16_t* values, Token* levels) {
   const int w = 1 << log2_w, n = 1 << (log2_w + log2_h), log2_area = log2_w + log2_h;
-  const int unit = log2_area + 2 * bits_ - 14;  // squared values to J: << unit
+  const int unit = log2_area + 2 * bits_ - 14;  // left shift from squared values to J
   const Scan& scan = scan_of(log2_w, log2_h);
   const CostSet& cost = costs_[static_cast<std::size_t>(set_)];
   const std::int64_t inverse = constants_.step_inverse[log2_area];
@@ -708,7 +710,7 @@ void Search::optimise(int log2_w, int log2_h, const std::int16_t* values, Token*
   if (top < 0) return;
   std::uint32_t around[kMaxSide * kMaxSide];
   std::fill_n(around, n, 0u);
-  // J of the positions from 0 to rank relative to all zero there, with `rank` not the last / being the last.
+  // J of positions 0 to rank relative to all zeros, with `rank` not the last non-zero one / being the last.
   Joint inside[kMaxSide * kMaxSide], ending[kMaxSide * kMaxSide];
   for (int rank = top; rank >= 0; --rank) {
     const int at = scan.position[rank], x = at & (w - 1), y = at >> log2_w;

@@ -1,14 +1,15 @@
 // VSTC's encoder search: the prediction tree of a block and the residual trees under it that minimise D + lambda R.
 //
-// Costs J are integers in 1/65536 of a squared sample step. R is counted with the contexts frozen at the start of the
-// block; D of residual trials comes from the coefficients (the transforms are orthonormal to within rounding), D of the
-// chosen mode of a prediction block from its reconstructed samples.
+// Costs J are integers in 1/65536 of a squared sample step. R uses the contexts frozen at the start of the block. D of
+// residual trials comes from the coefficients (the transforms are orthonormal up to rounding); D of the chosen mode
+// comes from the reconstructed samples.
 //
-// Residual trees: for one prediction and one mode the best cost of a sub-block does not depend on how the recursion
-// came to it, so it is computed once (Params::remember) and looked up afterwards. All sub-blocks of one size are
-// transformed together, for all modes on trial at once, when the first of them is asked for.
+// Residual trees: for a given prediction and mode the best cost of a sub-block does not depend on the path of the
+// recursion, so it is computed once (Params::remember). All sub-blocks of a size are transformed together, for all
+// modes on trial, when the first of them is needed.
 //
-// Terminations that do not change the result: a halving is given up when its first half alone costs as much as the best
+// Early termination without a change of the result: a split is abandoned when its first half alone costs as much as the
+// best so far; a block is not split when the symbols of a split alone would cost as much.
 // so far; nothing is halved when the symbols of a halving alone would cost as much.
 #pragma once
 
@@ -26,34 +27,34 @@ namespace trivelet::vstc {
 using Joint = std::int64_t;
 inline constexpr Joint kNever = Joint{1} << 60;
 inline constexpr int kRoundBits = 20;
-/// A level rounds up from 1 - 0.36: less than a half, for the distribution within a step falls.
+/// Rounding offset of 0.36, below one half because the distribution within a step falls.
 inline constexpr std::int64_t kRound = static_cast<std::int64_t>(0.36 * (1 << kRoundBits));
-/// Zero blocks of less than this many bits' worth of distortion are not halved any more.
+/// Blocks predicted without a residual are not split if their distortion is worth fewer bits than this.
 inline constexpr Cost kLeastGain = 6 * kBit;
-/// The modes so that those with a sine transform across come first and those with one down come last.
+/// Modes ordered so that those with a sine transform across come first and those with one down last.
 inline constexpr std::array<std::uint8_t, kModes> kModeOrder = {2,  3,  4,  5,  6,  7,  8,  9,  10, 0,  1,  11,
                                                                 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
                                                                 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34};
 
-/// What QP and bits per sample make of the search's arithmetic.
+/// Constants of the search, derived from QP and bits per sample.
 struct SearchConstants {
   SearchConstants(int qp, int bits);
   Joint lambda;                   ///< J per 1/256 bit
-  std::int64_t mode_root[7];      ///< of the choice of modes: magnitudes * 256 per 1/256 bit, by log2 of the area
+  std::int64_t mode_root[7];      ///< for the selection of modes: magnitudes * 256 per 1/256 bit, by log2 of the area
   std::int64_t step_inverse[13];  ///< 2^20 / quantisation step, by log2 of the area
-  int threshold[13];              ///< least coefficient with a level
+  int threshold[13];              ///< least coefficient with a non-zero level
 };
-/// Modes that get a full trial.
+/// The number of modes with a full trial.
 int trial_modes(Effort effort);
 
-/// One searcher per thread; they share the picture, of which each writes the samples and cells of its block.
+/// One per thread. They share the picture; each writes the samples and cells of its block.
 class Search {
  public:
   /// `source` has the planes of the picture, padded to coded sizes.
   Search(Picture& picture, const std::vector<Plane>& source, const Params& params);
   ~Search();
 
-  /// Finds and reconstructs block (bx, by); appends its tokens.
+  /// Searches and reconstructs block (bx, by); appends its tokens.
   void block(int bx, int by, const Contexts& contexts, std::vector<Token>& tokens);
 
   const Statistics& statistics() const { return statistics_; }
@@ -87,9 +88,9 @@ class Search {
   int set_ = 0;
   int candidates_;
   SearchConstants constants_;
-  int value_of_[13][64];  ///< of small levels
+  int value_of_[13][64];  ///< for small levels
   std::array<CostSet, 2> costs_;
-  std::vector<Cost> zero_run_[2][49];  ///< [rank]: cost of zeros with nothing around at all ranks below
+  std::vector<Cost> zero_run_[2][49];  ///< [rank]: cost of zeros up to rank without non-zero neighbours
   std::unique_ptr<Leaf> leaf_;
 };
 

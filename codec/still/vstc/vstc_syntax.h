@@ -1,8 +1,9 @@
-// The decisions of a block in their order (VSTC.md, sections 2 and 5), written once for coding, decoding and counting.
+// The decisions of a block in stream order (VSTC.md, sections 2 and 5), written once for encoding, decoding and
+// counting.
 //
-// An Io has: kDecodes; bool bit(int set, int context, bool value); unsigned plain(int count, unsigned value). When it
-// decodes, values given are ignored and those read are returned; else they are returned as given. The cells of the tree
-// are those of the finished picture for a coder, and are filled on the way by a decoder.
+// An Io has: kDecodes; bool bit(int set, int context, bool value); unsigned plain(int count, unsigned value). A
+// decoding Io ignores the given values and returns those it has read; others return the given values. An encoder passes
+// the cells of the finished picture; a decoder fills them on the way.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace trivelet::vstc {
 
-/// Tokens to read (encoder) or to append to (decoder).
+/// Reads tokens (encoder) or appends them (decoder).
 struct TokenReader {
   const Token* at;
   Token visit(Token) { return *at++; }
@@ -26,8 +27,8 @@ struct TokenWriter {
   }
 };
 
-/// The three modes that have short codes, from those of the cells left (a) and above (b) and, for chroma, of the luma
-/// there (else -1).
+/// The three modes with short codes, from the modes of the cells left (a) and above (b) and, for chroma, of the
+/// collocated luma (else -1).
 TRIVELET_HOST_DEVICE inline void known_modes_of(int a, int b, int luma, int (&out)[3]) {
   const auto set = [&](int p, int q, int r) {
     out[0] = p;
@@ -43,7 +44,7 @@ TRIVELET_HOST_DEVICE inline void known_modes_of(int a, int b, int luma, int (&ou
       set(a, 2 + (a + 29) % 32, 2 + (a - 1) % 32);
     return;
   }
-  // The first three different ones of the list.
+  // The first three distinct entries.
   const int list[7] = {luma, a, b, 0, 1, 26, 10};
   int count = 0;
   for (int i = 0; i < 7 && count < 3; ++i) {
@@ -70,7 +71,7 @@ inline std::array<int, 3> known_modes(const Picture& picture, const Tree& tree, 
   return {out[0], out[1], out[2]};
 }
 
-/// Neighbours smaller than the block: 0, 1, 2.
+/// The number of neighbours smaller than the block: 0, 1, 2.
 inline int smaller_neighbours(const Tree& tree, int x, int y, int log2_w, int log2_h) {
   return (x > 0 && tree.cell(x - 1, y).log2_h < log2_h ? 1 : 0) +
          (y > 0 && tree.cell(x, y - 1).log2_w < log2_w ? 1 : 0);
@@ -81,7 +82,7 @@ class Syntax {
  public:
   Syntax(Io& io, Picture& picture) : io_(io), picture_(picture) {}
 
-  /// Which set of contexts the following take; block() sets it itself.
+  /// Selects the set of contexts for the following decisions; block() does so itself.
   void set(int which) { set_ = which; }
 
   /// All trees of block (bx, by).
@@ -155,7 +156,7 @@ class Syntax {
     return index;
   }
 
-  /// `sure`: the block is coded, without a symbol. Returns whether it is.
+  /// `sure`: the block is known to be coded, without a symbol. Returns whether it is.
   template <class Tokens>
   bool residual(int coded_context_of, int log2_w, int log2_h, bool sure, Tokens& tokens) {
     int node = 1;
@@ -197,7 +198,7 @@ class Syntax {
     }
   }
 
-  /// Levels of one block in raster order; all 0 beforehand when decoding.
+  /// Codes the levels of a block in raster order; they must be 0 before decoding.
   void code_levels(int log2_w, int log2_h, Token* level) {
     const int w = 1 << log2_w, h = 1 << log2_h, log2_area = log2_w + log2_h;
     const Scan& scan = scan_of(log2_w, log2_h);

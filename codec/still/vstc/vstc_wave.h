@@ -1,4 +1,4 @@
-// The seam between VSTC's encoder and a device that searches whole blocks: blocks of a wavefront at once.
+// The interface between VSTC's encoder and a device that searches all blocks of a wavefront at once.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,25 @@
 
 namespace trivelet::vstc {
 
-/// Finds the same tokens as Search.
+/// Finds the same tokens as Search does.
 class WaveSearch {
  public:
   struct Job {
     int bx, by;
-    const Contexts* contexts;    ///< what the costs come from
-    std::vector<Token>* tokens;  ///< out: of all trees of the block
+    const Contexts* contexts;    ///< for the costs
+    std::vector<Token>* tokens;  ///< output: tokens of all trees of the block
   };
   virtual ~WaveSearch() = default;
-  /// Blocks that do not need each other. All that they need has been given to earlier calls.
+  /// Searches independent blocks. Blocks that they depend on were given to earlier calls.
   virtual void search(std::span<const Job> jobs) = 0;
 };
 
-/// Makes one for a picture; `source` has its planes, padded to coded sizes. Throws Unsupported when the device cannot.
+/// Makes a search for a picture; `source` has its planes, padded to coded sizes. Throws Unsupported when the device
+/// cannot.
 using MakeWaveSearch = std::function<std::unique_ptr<WaveSearch>(
     const Picture& picture, const std::vector<Plane>& source, const Params& params)>;
 
-/// encode() with the search done by a device: the same bytes. `params.team` is not used; trials are not counted.
+/// encode() with the search on a device; the bytes are the same. `params.team` is ignored; trials are not counted.
 Encoded encode_waves(const still::Image& image, const Params& params, const MakeWaveSearch& make);
 
 }  // namespace trivelet::vstc
