@@ -1,3 +1,4 @@
+// Draws code blocks of a GOP and measures the errors of their samples (error_sample.h).
 #include "codec/measure/error_sample.h"
 
 #include <algorithm>
@@ -17,14 +18,15 @@ namespace trivelet {
 
 namespace {
 
-// Draws, and how many of them are by samples. What 16 say is within 0.05 dB of what all blocks do, of eight clips from
-// CIF to 1080p, all layers; 8 within 0.04 dB where pictures are small, else 0.10, a quarter of them by samples 0.16.
+// Number of draws, and the share drawn by samples. Over eight clips from CIF to 1080p and all layers, 16 draws agree
+// with measuring all blocks within 0.05 dB; 8 draws within 0.04 dB for small pictures, else 0.10; a quarter by samples
+// within 0.16.
 constexpr int kDraws = 16;
 constexpr int kDrawsOfFew = 10;
 constexpr std::size_t kFew = 64;  // blocks
 constexpr double kBySamples = 0.5;
 
-// A part of a component, where it is; `frames` holds where.
+// View of a part of a component, without a copy. `frames` stores the pointers to its frames.
 VolumeView part(VolumeView v, int y, int x, const Shape& shape, std::vector<const std::byte*>& frames) {
   frames.clear();
   for (int f = 0; f < shape.frames; ++f)
@@ -34,7 +36,7 @@ VolumeView part(VolumeView v, int y, int x, const Shape& shape, std::vector<cons
   return v;
 }
 
-// The rows and columns of a Gop whose components have one size, where they are.
+// View of the same rows and columns of all components, which must have one size.
 Gop part(const Gop& gop, VideoInfo info, int y, int x, const Shape& shape) {
   info.width = shape.width;
   info.height = shape.height;
@@ -50,15 +52,15 @@ Gop part(const Gop& gop, VideoInfo info, int y, int x, const Shape& shape) {
 
 }  // namespace
 
-// A block of a component, or of the three that a colour transform made; or all their blocks.
+// A block of a component, or of all three components of a colour transform; or all of their blocks.
 struct ErrorSample::Unit {
   int component = 0;
   int components = 1;
   int block = 0;
   int blocks = 1;
   double samples = 0;
-  std::vector<double> predicted;  // at each of the cuts
-  double weight = 0;              // for how many it speaks
+  std::vector<double> predicted;  // for each of the cuts
+  double weight = 0;              // number of units that it represents
 };
 
 std::vector<ErrorSample::Unit> ErrorSample::all_units(const RateControl& control,
@@ -84,7 +86,7 @@ std::vector<ErrorSample::Unit> ErrorSample::all_units(const RateControl& control
 }
 
 std::vector<ErrorSample::Unit> ErrorSample::draw(std::vector<Unit> units) {
-  if (units.size() <= static_cast<std::size_t>(kDraws)) {  // all there are: borders only where the pictures have them
+  if (units.size() <= static_cast<std::size_t>(kDraws)) {  // measured as a whole, so that only the picture has borders
     std::vector<Unit> whole;
     for (Unit& unit : units)
       if (unit.block == 0)
@@ -97,7 +99,7 @@ std::vector<ErrorSample::Unit> ErrorSample::draw(std::vector<Unit> units) {
   return draw_units(std::move(units), 1 - kBySamples, draws);
 }
 
-// Where it is in a component.
+// The rectangle of a unit in its component.
 BlockGrid::Patch ErrorSample::extent_of(const Unit& unit, const BlockGrid& grid) {
   return unit.blocks == 1 ? grid.extent(unit.block)
                           : BlockGrid::Patch{0, 0, grid.table().shape().height, grid.table().shape().width};

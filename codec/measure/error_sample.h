@@ -1,10 +1,10 @@
-// The squared error of decoded samples, measured on a few code blocks of a GOP. Each is transformed as a picture of its
-// own, cut as rate control cut it, and transformed back; what borders of its own do to it is reckoned with, for the
-// synthesis vectors of every axis are known, in the block and in the picture. What these blocks have over the error
-// that is predicted from their coefficients (sample_error.h), all blocks are taken to have.
+// The squared error of decoded samples of a GOP without motion, measured on a few code blocks. Each block is
+// transformed as a picture of its own, cut as rate control cut it, and transformed back. Its own borders change its
+// error; the ratio of synthesis vectors in the block and in the picture, known for every axis, corrects that. The ratio
+// of measured to predicted error (sample_error.h) of these blocks is applied to all blocks.
 //
-// Blocks are drawn half by the error they are predicted to have, half by their samples: a few large errors count as
-// much as many small ones, of which rounding makes something else.
+// Blocks are drawn half by their predicted error, half by their number of samples: many small errors matter as much as
+// a few large ones, because rounding to integers changes small errors most.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ class ErrorSample {
  public:
   ErrorSample(const StreamHeader& header, SimdLevel simd) : header_(header), simd_(simd) {}
 
-  /// The squared error of all samples at each of these cuts of a GOP without motion, `coded` with this step, these
-  /// frame gains and this rounding step. It is the same whatever the threads and the instruction set.
+  /// The squared error of all samples at each of the cuts `points`. `coded` gives step, frame gains and rounding step
+  /// of the GOP. The result does not depend on threads and instruction set.
   std::vector<SampledError> errors(const Gop& gop, const GopChoices& coded, const RateControl& control,
                                    const std::vector<const Cuts*>& points, ThreadPool& pool);
 

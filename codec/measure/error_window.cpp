@@ -1,3 +1,4 @@
+// Squared errors of a window: sums of its coefficients' differences, weighted per axis (error_window.h).
 #include "codec/measure/error_window.h"
 
 #include <algorithm>
@@ -16,9 +17,9 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::size_t kPartialSums = 8;  // partial sums of a row, in the order of columns
+constexpr std::size_t kPartialSums = 8;  // of a row, summed in the order of columns
 
-// Squared differences of two rows, and the same weighed by each of two rows of numbers.
+// Squared differences of two rows: plain, and weighted by each of two rows of factors.
 struct RowSums {
   double plain = 0;
   double first = 0;
@@ -49,7 +50,7 @@ RowSums squared_differences(const T* a, const T* b, const double* first, const d
   return out;
 }
 
-// An axis of a subband: splits, and whether it is what is high of the last.
+// An axis of a subband: its number of splits, and whether it is the high band of the last one.
 struct Split {
   int levels = 0;
   bool high = false;
@@ -71,13 +72,14 @@ std::vector<double> AxisEnergies::of(int length, int levels, bool high, Wavelet 
   const int step = 1 << levels;
   const int origin = high ? step / 2 : 0;
   const int count = high ? low_length(length, levels - 1) / 2 : low_length(length, levels);
-  // No synthesis vector reaches so far: in between all are alike, so that a shorter axis has them all.
+  // Longer than any synthesis vector. Coefficients further from both ends have equal energies, so a shorter axis gives
+  // them all.
   const int far = 4 * step;
   const int shorter = length < 3 * far ? length : 2 * far + length % step;
   const std::lock_guard lock(mutex_);
   const std::tuple key(length, levels, high, wavelet);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  std::vector<double> energies;  // known once it is complete
+  std::vector<double> energies;  // inserted when complete
   double inside = 0;
   for (int i = 0; i < count; ++i) {
     const int at = origin + i * step;
@@ -98,7 +100,7 @@ SampledError error_of_all(double of_all, const std::vector<double>& weights, con
     predicted += weights[i] * shares[i].predicted;
   }
   if (!(predicted > 0)) return {of_all, 0};
-  // Of a ratio: what is left of each when the ratio is taken out of it.
+  // The error of a ratio estimate: the residuals after the ratio is removed.
   const double ratio = actual / predicted;
   double squares = 0;
   for (std::size_t i = 0; i < shares.size(); ++i)
@@ -170,7 +172,7 @@ typename ErrorWindow<T>::Band ErrorWindow<T>::band_of(std::size_t i, const Error
   return band;
 }
 
-// Along motion there is no such thing as an end of the axis that another GOP has not.
+// With motion the temporal transform continues into the next GOP, so all coefficients of a level have the same norm.
 template <class T>
 std::vector<double> ErrorWindow<T>::frame_energies(const Subband& s, AxisEnergies& energies) const {
   const Decomposition& d = table_.decomposition();

@@ -1,3 +1,4 @@
+// Chooses GOPs and layers to measure, and turns measurements into errors of layers (measuring_plan.h).
 #include "codec/measure/measuring_plan.h"
 
 #include <algorithm>
@@ -10,27 +11,28 @@ MeasuringPlan::MeasuringPlan(const StreamHeader& header)
     : motion_(header.motion), whole_(header.motion && MotionErrorSample::looks_at_all(header)) {}
 
 std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
-  // Each costs a decoding of a few windows; pictures that are looked at as a whole have few.
+  // Each point costs a decoding of a few windows. Pictures that are measured as a whole have few windows.
   const std::size_t most = whole_ ? 6 : 4;
   constexpr int kMostAge = 16;  // GOPs
-  constexpr int kOpenOnes = 2;  // the first depends on a closed one, as no other does
+  constexpr int kOpenOnes = 2;  // the first open GOP depends on a closed one, the others on open ones
   if (motion_ && anew) {
     planned_.clear();
     opened_ = 0;
   }
-  std::vector<std::size_t> chosen;  // from the finest
+  std::vector<std::size_t> chosen;  // indices of layers, finest first
   double last = 0;
   for (std::size_t l = predicted.size(); l-- > 0;) {
     const double error = predicted[l];
     if (error == kExactLayer) continue;
-    // Rounding changes small errors most. Motion follows what was decoded and changes all, and of an open GOP even
-    // layers that add little differ by what the key frame before has lost, which is known where that GOP was measured.
+    // Two layers are measured apart if their errors differ by this factor. Rounding changes small errors most. With
+    // motion all layers are measured: prediction uses decoded frames, and the loss of the key frame before an open GOP
+    // shows even in layers that add little.
     const double apart = motion_ ? 1.001 : last < 0.5 ? 3 : last < 8 ? 4 : 8;
     if (!chosen.empty() && error < apart * last) continue;
     chosen.push_back(l);
     last = error;
   }
-  // Both ends, the finest two, and of those between as many as may be.
+  // Both ends, the finest two, and as many of those between as fit.
   if (chosen.size() > most) {
     const std::size_t others = most - 2;
     for (std::size_t i = 1; i <= others; ++i) chosen[1 + i] = chosen[1 + i * (chosen.size() - 2) / others];

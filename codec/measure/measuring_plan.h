@@ -1,7 +1,7 @@
-// Which GOPs of a stream have the errors of their layers measured, the others being taken to be like one measured
-// before. A film cuts between scenes that differ, so without motion each of them is remembered for a while; with motion
-// GOPs depend on those before, and like them is the one measured last. It needs nothing but what coefficients predict,
-// so that whoever has that of all GOPs, in their order, can plan.
+// Chooses the GOPs whose layer errors are measured; the other GOPs use the model of a measured GOP. Without motion the
+// plan remembers several GOPs, because a film cuts back and forth between scenes. With motion GOPs depend on earlier
+// ones, so the last measured GOP is the best model. The plan uses predicted errors only, so any process that has them
+// for all GOPs in order can compute it.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +13,39 @@
 
 namespace trivelet {
 
-/// Mean squared errors of a GOP's layers as its coefficients predict them; this where a layer is exact.
+/// Predicted mean squared error of an exact layer.
 inline constexpr double kExactLayer = -1;
 
 class MeasuringPlan {
  public:
   explicit MeasuringPlan(const StreamHeader& header);
 
-  /// The layers at which the next GOP is to be measured, coarse to fine; none if one before is like it. `open`: it
-  /// leans on the one before. `anew`: it begins where KeySchedule says; with motion nothing is then taken from those
-  /// before.
+  /// The layers at which the next GOP is measured, coarse to fine; empty if an earlier GOP is its model. `predicted`:
+  /// mean squared errors of its layers. `open`: the GOP is open. `anew`: a closed GOP begins here by KeySchedule; with
+  /// motion it uses no earlier measurement.
   std::vector<std::size_t> layers(const std::vector<double>& predicted, bool open, bool anew);
 
  private:
-  /// Where a GOP was, or is going to be, measured.
+  /// A GOP that was or will be measured.
   struct Planned {
     SampleErrorModel at;
     int age = 0;  ///< GOPs since
   };
 
   bool motion_;
-  bool whole_;                    ///< a sample of its pictures is all of them
-  std::vector<Planned> planned_;  ///< the newest last; with motion that one alone
+  bool whole_;                    ///< pictures are so small that the sample is the whole picture
+  std::vector<Planned> planned_;  ///< newest last; with motion only one
   int opened_ = 0;                ///< open GOPs measured since the last closed one
-  bool open_ = false;             ///< it was an open one
+  bool open_ = false;             ///< the last measured GOP was open
 };
 
-/// What a GOP tells of itself and those like it: the errors of these of its layers, if it was measured. Empty: that
-/// nothing is known any more, where with motion things begin `anew`. None: nothing.
+/// The model that a GOP adds: measured `errors` of these `layers`. An empty model drops all earlier ones (with motion,
+/// where `anew`); nullopt adds nothing.
 std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
                                                const std::vector<std::size_t>& layers,
                                                const std::vector<double>& errors, bool anew);
 
-/// What the index says of layers with these predictions. `measured`: of the GOPs before, and of this one if it was.
+/// The layer errors for the index. `measured` holds the models of the GOPs before, and of this one if it was measured.
 std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured);
 
 }  // namespace trivelet

@@ -1,3 +1,4 @@
+// Measures errors of GOPs with motion in windows that follow it (motion_error.h).
 #include "codec/measure/motion_error.h"
 
 #include <algorithm>
@@ -17,27 +18,24 @@ namespace trivelet {
 
 namespace {
 
-// Windows of small and of large pictures have these sides, those with so many luma samples being large. The larger, the
-// more of what a window is predicted from is in it; the smaller, the more places are looked at for the same work.
-// Measured at -q 60, as what decoding leaves against the index: within 0.25 dB from 0.1 bits per pixel up, 0.7 below
-// (six clips of CIF to 1080p). Pages of text that scroll err in so few places that windows miss them by 1 to 1.5 dB.
-// Small pictures, -q 35 and 55, the largest difference of any layer with windows of 96 and of 64, dB: BasketballPass
-// 0.13 and 1.35, mobile 0.13 and 0.49, foreman 0.27 and 0.96, walk 0.59 and 1.44, calendar 0.54 and 0.72, park_joy 0.37
-// and 0.60, trees 1.10 and 1.05, for 7 to 10 % more CPU time of encoding; of 128 0.41, 0.19, 0.66, 0.50, 0.41, 0.25 and
-// 0.85 for 20 %.
+// Sides of windows; pictures of at least kLarge luma samples have the large one. Larger windows contain more of their
+// references; smaller windows cover more places for the same work. At -q 60 the index agrees with decoding within 0.25
+// dB from 0.1 bits per pixel up and within 0.7 below (six clips of CIF to 1080p). Scrolling text errs in so few places
+// that windows miss it by 1 to 1.5 dB. For small pictures 96 has 0.1 to 0.6 dB less error than 64 at -q 35 (seven
+// clips) for 7 to 10 % more CPU time of encoding; 128 costs 20 % and gains little.
 constexpr int kSmallSide = 96;
 constexpr int kLargeSide = 128;
 constexpr int kLarge = 1 << 20;
-constexpr int kMargin = 4;       // a side has so many margins, in which a window is lifted along with it
-constexpr double kShare = 0.04;  // of the samples
+constexpr int kMargin = 4;       // a margin is 1/4 of the side; it is lifted along with the window
+constexpr double kShare = 0.04;  // share of the samples that is drawn
 constexpr int kFewest = 2;
-constexpr std::size_t kWhole = 4;  // where there are no more windows than these, all are looked at
+constexpr std::size_t kWhole = 4;  // up to this number of windows all are measured
 constexpr double kByError = 0.7;
-// Errors come into a window from beyond its margins, too. Calendar, walk, mobile, trees and a cartoon of 720p at -q 35
-// and 50 have 0.2 dB less than was said without this (from -0.3 to 1.1, five layers), of all layers 0.06.
+// Errors also enter a window from beyond its margins. Without this factor the index is 0.2 dB too optimistic (five
+// clips at -q 35 and 50, five layers: from -0.3 to 1.1).
 constexpr double kUnseen = 1.03;
 
-// What a rectangle of luma samples is in a component.
+// The same rectangle of luma samples in a component.
 BlockGrid::Patch in_component(const PixelFormat& f, const BlockGrid::Patch& luma, int component) {
   const int sy = f.is_chroma(component) ? f.log2_chroma_h : 0;
   const int sx = f.is_chroma(component) ? f.log2_chroma_w : 0;
@@ -52,10 +50,10 @@ StreamHeader header_of(StreamHeader header, const BlockGrid::Patch& where) {
   return header;
 }
 
-/// By how much the rectangle of each place lies elsewhere, in luma samples.
+/// Offset of the rectangle in each frame of a GOP, in luma samples.
 using Path = std::vector<Shift>;
 
-// A rectangle of all pictures, where they are; the first stands at place `first`.
+// View of a rectangle of all pictures, without a copy. The first frame of `gop` is at place `first`.
 Gop part_of(const Gop& gop, const VideoInfo& info, int y, int x, const Path& path, int first) {
   std::vector<FrameView> frames(static_cast<std::size_t>(gop.frames()));
   for (int c = 0; c < gop.components(); ++c) {
@@ -82,7 +80,7 @@ Gop last_frame(const VideoInfo& info, const Gop& gop) {
   return last;
 }
 
-// The part of a GOP's motion that belongs to a rectangle of luma samples.
+// The motion of a GOP inside a rectangle of luma samples.
 GopMotion part_of(const GopMotion& motion, const BlockGrid::Patch& where, const Path& path) {
   constexpr int kQuarters = 4;
   GopMotion part(motion.places, where.width, where.height);
@@ -108,7 +106,7 @@ GopMotion part_of(const GopMotion& motion, const BlockGrid::Patch& where, const 
   return part;
 }
 
-// Quarters of a sample by which most of a rectangle moves from frame to frame.
+// Median motion of a rectangle from frame to frame, in quarter samples.
 MotionVector movement(const GopMotion& motion, const BlockGrid::Patch& where) {
   std::vector<int> x, y;
   for (const int t : motion_frames(0, motion.places)) {
@@ -130,8 +128,8 @@ MotionVector movement(const GopMotion& motion, const BlockGrid::Patch& where) {
   return {median(x), median(y)};
 }
 
-// A rectangle's way with what moves in it, in steps of `step` and inside the pictures: what the frames of a window are
-// predicted from is then in the window.
+// The path of a rectangle that follows its motion, in multiples of `step` and inside the pictures, so that a window
+// contains the references of its frames.
 Path path_of(const GopMotion& motion, const BlockGrid::Patch& where, int step, int height, int width) {
   const MotionVector v = movement(motion, where);
   const auto at = [step](int frames, int quarters, int first, int length, int all) {
@@ -146,7 +144,7 @@ Path path_of(const GopMotion& motion, const BlockGrid::Patch& where, int step, i
   return path;
 }
 
-// As it lies in a component.
+// The same path in a component.
 Path in_component(const PixelFormat& f, const Path& path, int component) {
   Path out;
   const int sy = f.is_chroma(component) ? f.log2_chroma_h : 0;
@@ -155,14 +153,15 @@ Path in_component(const PixelFormat& f, const Path& path, int component) {
   return out;
 }
 
-// A place of a line of n quarters of samples that goes round.
+// A vector that stays on a line of n quarter samples: positions wrap around.
 std::int16_t around(int at, int vector, int n) {
   const int to = (at + vector) % n;
   return static_cast<std::int16_t>((to < 0 ? to + n : to) - at);
 }
 
-// That of errors: these are lifted as pictures are, but for constants. What comes from outside the rectangle is taken
-// from its other side, as errors there are like those that are not known; at its border they would be one and the same.
+// The motion for lifting errors. Errors are lifted as pictures are, but without constants. References outside the
+// rectangle wrap around to its other side: errors there are like the unknown ones, whereas a repeated border would
+// repeat a single error.
 GopMotion motion_of_errors(const GopMotion& motion, const BlockGrid::Patch& where, const Path& path) {
   GopMotion part = part_of(motion, where, path);
   constexpr int kQuarters = 4;
@@ -187,7 +186,7 @@ CodedKey::CodedKey(const StreamHeader& header, const Gop& gop, const GopChoices&
     : header_(header), frame_(last_frame(header.video, gop)), coded_(coded) {
   header_.motion = false;
   header_.temporal_levels = 0;
-  // Its coefficients are those of the lowest band along time.
+  // Coefficients of a key frame belong to the lowest temporal band, so the step is divided by that band's norm.
   const auto norm = static_cast<float>(synthesis_norm(Wavelet::kMotion, header.lossless, false, coded.levels));
   coded_.step /= norm;
   coded_.rounding_step /= norm;
@@ -262,20 +261,20 @@ struct MotionErrorSample::Job {
   const RateControl& control;
   const std::vector<Cuts>& layers;
   const std::vector<std::size_t>& points;
-  StreamHeader header;  // as it describes the GOP
+  StreamHeader header;  // describes the GOP (of_gop())
 };
 
 struct MotionErrorSample::Unit {
   BlockGrid::Patch where;  // luma samples
   double samples = 0;
-  std::vector<double> predicted;  // at each of the cuts
-  double weight = 1;              // for how many it speaks
+  std::vector<double> predicted;  // for each of the points
+  double weight = 1;              // number of windows that it represents
   Path path;
 };
 
 namespace {
 
-// What windows begin at multiples of, in luma samples.
+// Windows begin at multiples of this, in luma samples.
 int step_of(const StreamHeader& header) {
   const PixelFormat& f = header.video.format;
   int levels = 0;
@@ -297,7 +296,7 @@ bool MotionErrorSample::looks_at_all(const StreamHeader& header) {
   return windows(header.video.height) * windows(header.video.width) <= kWhole;
 }
 
-// Squares of the pictures. A block's predicted error is spread over all of it.
+// Divides the pictures into squares. A block's predicted error is spread evenly over its area.
 std::vector<MotionErrorSample::Unit> MotionErrorSample::all_units(const Job& job) const {
   const VideoInfo& video = header_.video;
   const int side = side_of(header_);
@@ -342,7 +341,7 @@ std::vector<MotionErrorSample::Unit> MotionErrorSample::draw(std::vector<Unit> u
   return draw_units(std::move(units), kByError, draws);
 }
 
-// A rectangle of luma samples with those around it that it is likely to be predicted from.
+// A unit's rectangle with a margin, which contains most of its references.
 BlockGrid::Patch MotionErrorSample::around(const Unit& unit) const {
   const BlockGrid::Patch& where = unit.where;
   const int margin = std::max(where.height, where.width) / kMargin & -2 * kMotionCell;
@@ -357,8 +356,8 @@ BlockGrid::Patch MotionErrorSample::around(const Unit& unit) const {
   return {top, left, bottom - top, right - left};
 }
 
-// Coefficients of the unit's components. What lies around it is lifted, too, since it predicts; in `original` are the
-// samples, minus offset and after the colour transform.
+// Coefficients of the unit's components. The margin is lifted as well because frames are predicted from it. `original`
+// gets the samples after colour transform, minus offset.
 template <class T>
 void MotionErrorSample::transform(const Job& job, const Unit& unit, ThreadPool& alone,
                                   std::vector<ErrorWindow<T>>& windows,
@@ -398,8 +397,8 @@ void MotionErrorSample::transform(const Job& job, const Unit& unit, ThreadPool& 
   }
 }
 
-// The squared error of samples, of which these are the errors in the units that they are lifted in; of the three
-// components that a colour transform made, together.
+// The squared error of samples of component c, or of all three components of a colour transform. `errors` are in the
+// units of lifting.
 double MotionErrorSample::squared_error(const Job& job, const Unit& unit, int c,
                                         const std::vector<Field<std::int32_t>>& errors,
                                         const std::vector<std::vector<std::int32_t>>& original,
@@ -437,7 +436,7 @@ double MotionErrorSample::squared_error(const Job& job, const Unit& unit, int c,
   return all;
 }
 
-// From coefficients of a component of a window to what is added to samples.
+// Inverse transform of a component of a window: coefficients to what lifting adds to samples.
 template <class T>
 void MotionErrorSample::inverse(const StreamHeader& window, const GopMotion& motion, int c, const Field<T>& field,
                                 const MotionKey& before, ThreadPool& alone) const {
@@ -455,7 +454,7 @@ void MotionErrorSample::inverse(const StreamHeader& window, const GopMotion& mot
 
 namespace {
 
-// What the units of a window are made of its coefficients from.
+// Copies of the coefficients of a window's components.
 template <class T>
 using Copies = std::vector<std::vector<T>>;
 
@@ -472,8 +471,8 @@ void add(MotionKey& key, const MotionKey& to) {
 
 }  // namespace
 
-// Errors are lifted as pictures are, for the transform is linear. That of lossless streams is not, and small errors are
-// what rounding makes of them: there it is the difference of two pictures.
+// The lossy transform is linear, so errors are lifted as pictures are. The lossless one is not, and rounding dominates
+// its small errors: there the error is the difference of two decoded pictures.
 template <class T>
 std::vector<ErrorShare> MotionErrorSample::measure(const Job& job, const Unit& unit) {
   constexpr bool kLinear = std::is_floating_point_v<T>;

@@ -1,10 +1,10 @@
-// The squared error of decoded samples of a GOP with motion, measured in a few windows of its pictures. Each is a video
-// of its own: it is transformed along its part of the motion, rounded and cut as the GOP was, and transformed back;
-// where that differs from what becomes of it among others, what is predicted from its coefficients differs, too. What
-// the windows have over the error that is predicted so, the whole GOP is taken to have.
+// The squared error of decoded samples of a GOP with motion, measured in a few windows of its pictures. Each window is
+// a video of its own: it is transformed along its part of the motion, rounded and cut as the GOP was, and transformed
+// back. Its own borders change the predicted error in the same way as the measured one. The ratio of measured to
+// predicted error of the windows is applied to the whole GOP.
 //
-// An open GOP depends on the key frame of the one before, whose error is found in the same way: from its samples, at
-// the cuts of that GOP.
+// An open GOP depends on the key frame of the GOP before. The error of that frame is computed in the same way, from its
+// samples and the cuts of its GOP.
 #pragma once
 
 #include <vector>
@@ -18,17 +18,17 @@
 
 namespace trivelet {
 
-/// The key frame at the end of a GOP, and how that was coded.
+/// The key frame at the end of a GOP, and how it was coded.
 class CodedKey {
  public:
-  /// `coded`: step, rounding step and temporal levels; `layers`: the cuts of the GOP's layers.
+  /// `coded` gives step, rounding step and temporal levels; `layers` are the cuts of the GOP's layers.
   CodedKey(const StreamHeader& header, const Gop& gop, const GopChoices& coded, const RateControl& control,
            const std::vector<Cuts>& layers);
 
-  /// Of a part of the pictures that `window` describes, which begins at a sample (y, x) of the first component: as it
-  /// was, all levels alike.
+  /// The key's original samples in the part of the pictures that `window` describes, from sample (y, x) of the first
+  /// component; the same for all levels.
   MotionKey exact(const StreamHeader& window, int y, int x, ThreadPool& pool, SimdLevel simd) const;
-  /// What that of a decoder with so many layers errs, likewise.
+  /// The key's error in that part, for a decoder of layers 0..layer.
   MotionKey error(const StreamHeader& window, int y, int x, std::size_t layer, AxisEnergies& energies, ThreadPool& pool,
                   SimdLevel simd) const;
 
@@ -37,7 +37,7 @@ class CodedKey {
   void find_error(const KeyStates& exact, KeyStates& error, int component, const BlockGrid::Patch& where,
                   std::size_t layer, AxisEnergies& energies, ThreadPool& pool, SimdLevel simd) const;
 
-  StreamHeader header_;  // of a single frame
+  StreamHeader header_;  // describes a single frame
   Gop frame_;
   GopChoices coded_;
   std::vector<BlockGrid> grids_;                              // by component
@@ -47,11 +47,11 @@ class CodedKey {
 class MotionErrorSample {
  public:
   MotionErrorSample(const StreamHeader& header, SimdLevel simd) : header_(header), simd_(simd) {}
-  /// Where pictures are so small that there is nothing to choose.
+  /// True for pictures so small that all windows are measured.
   static bool looks_at_all(const StreamHeader& header);
 
-  /// The squared error of all samples at some of the layers' cuts. `coded`: its step and rounding step; `before`: of
-  /// open GOPs. It is the same whatever the threads and the instruction set.
+  /// The squared error of all samples at the layers `points`. `coded` gives step and rounding step; `before` is null
+  /// for closed GOPs. The result does not depend on threads and instruction set.
   std::vector<SampledError> errors(const Gop& gop, const GopChoices& coded, const GopMotion& motion,
                                    const CodedKey* before, const RateControl& control, const std::vector<Cuts>& layers,
                                    const std::vector<std::size_t>& points, ThreadPool& pool);

@@ -1,3 +1,4 @@
+// Interpolates between measured errors, and the model without measurements (sample_error.h).
 #include "codec/measure/sample_error.h"
 
 #include <algorithm>
@@ -7,11 +8,11 @@ namespace trivelet {
 
 namespace {
 
-constexpr double kLeast = 1e-6;  // what logarithms are taken of: a wrong sample in a million
-constexpr double kSame = 0.5;    // octaves between predictions that may share a curve: 1.5 dB
+constexpr double kLeast = 1e-6;  // lower limit before logarithms: one wrong sample in a million
+constexpr double kSame = 0.5;    // octaves between the finest predictions of GOPs that share a model: 1.5 dB
 constexpr std::size_t kMostModels = 16;
 
-// Mean squared error of a normally distributed error after rounding.
+// Mean squared error of a normally distributed error after rounding to integers.
 double rounded_error(double squared) {
   if (squared > 4) return squared + 1.0 / 12;
   double sum = 0;
@@ -21,7 +22,7 @@ double rounded_error(double squared) {
 
 }  // namespace
 
-// Without measurements.
+// The model without measurements.
 double SampleErrorModel::assumed(double predicted) const {
   constexpr double kCorrelation = 1.04;  // measured over three clips and seven layers each: 1.00 to 1.06
   const double correlated = kCorrelation * predicted;
@@ -36,12 +37,12 @@ double SampleErrorModel::actual(double predicted) const {
   if (points_.empty()) return assumed(predicted);
   const double at = std::log2(std::max(predicted, kLeast));
   const auto right = std::find_if(points_.begin(), points_.end(), [at](const auto& p) { return p.first <= at; });
-  if (right == points_.begin() || right == points_.end()) {  // beyond what was measured the nearest point goes along
+  if (right == points_.begin() || right == points_.end()) {  // outside the points: scale by the nearest
     const auto& nearest = right == points_.end() ? points_.back() : *right;
     return std::max(kLeast, assumed(predicted) * std::exp2(nearest.second) / assumed(std::exp2(nearest.first)));
   }
   const auto left = right - 1;
-  // Between two points what was measured over what was assumed, so that rounding keeps its shape.
+  // Interpolate the ratio of measured to assumed, which keeps the shape that rounding gives.
   const auto over = [&](const auto& p) { return p.second - std::log2(assumed(std::exp2(p.first))); };
   const double part = (at - right->first) / (left->first - right->first);
   return std::max(kLeast, assumed(predicted) * std::exp2(over(*right) + (over(*left) - over(*right)) * part));

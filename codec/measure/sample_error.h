@@ -1,8 +1,8 @@
-// The squared error of decoded samples, from what the norms of the subbands predict for their coefficients.
+// Maps the squared error predicted by the norms of the subbands to the squared error of decoded samples.
 //
-// The two differ: decoded samples are rounded to integers, which adds 1/12 to a large error and removes most of a small
-// one, the more so the less evenly it is spread over the pictures; and errors of coefficients that are left out are a
-// little correlated. So the encoder decodes a few cuts of a GOP now and then, and this is the line through them.
+// The two differ. Rounding decoded samples to integers adds 1/12 to a large error and removes most of a small one, more
+// so when it is spread unevenly over the pictures. Errors of dropped coefficients are slightly correlated. So the
+// encoder decodes a few cuts of some GOPs and interpolates between them.
 #pragma once
 
 #include <utility>
@@ -14,11 +14,11 @@ class SampleErrorModel {
  public:
   explicit SampleErrorModel(bool lossless = false) : lossless_(lossless) {}
 
-  /// Both mean squared. Predictions must descend.
+  /// Adds a point; both values are mean squared errors. Predictions must descend.
   void add(double predicted, double measured);
-  /// What to expect of a cut with this prediction.
+  /// The expected error of a cut with this prediction.
   double actual(double predicted) const;
-  /// True when it was measured where the finest prediction was about this.
+  /// True when the finest point was measured at about this prediction.
   bool covers(double finest) const;
   bool empty() const { return points_.empty(); }
 
@@ -29,20 +29,20 @@ class SampleErrorModel {
   std::vector<std::pair<double, double>> points_;  // log2 of both
 };
 
-/// What was measured of a few GOPs: a film returns to scenes that are like one before.
+/// The models of the GOPs measured last. A film returns to earlier scenes, so several are kept.
 class MeasuredErrors {
  public:
-  /// Without anything measured it is what is assumed.
+  /// Before the first measurement like() returns the model without measurements.
   explicit MeasuredErrors(bool lossless = false) : nothing_(lossless) {}
 
-  /// Of the GOP measured last; an empty one: what was measured before says nothing of those to come.
+  /// Adds the model of the GOP measured last. An empty model drops all earlier ones.
   void add(SampleErrorModel of_gop);
-  /// Of the GOP measured last with about this finest prediction, else of the one measured last.
+  /// The newest model measured at about this finest prediction, else the newest one.
   const SampleErrorModel& like(double finest) const;
 
  private:
   SampleErrorModel nothing_;
-  std::vector<SampleErrorModel> models_;  // the newest last
+  std::vector<SampleErrorModel> models_;  // newest last
 };
 
 }  // namespace trivelet

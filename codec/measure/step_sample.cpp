@@ -1,3 +1,4 @@
+// Draws and codes windows of a GOP to estimate rate and error at a step (step_sample.h).
 #include "codec/measure/step_sample.h"
 
 #include <algorithm>
@@ -11,10 +12,10 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kWindowDraws = 6;  // of a code block each: a twentieth of 1080p, but about a seventh of its bytes
-constexpr int kLeastOf = 24;     // windows; of fewer those drawn would be more than a quarter
+constexpr int kWindowDraws = 6;  // windows of a code block: 1/20 of a 1080p picture, but about 1/7 of its bytes
+constexpr int kLeastOf = 24;     // minimum number of windows; of fewer the draws would be more than a quarter
 constexpr double kByActivity = 0.85;
-constexpr int kLeastSide = 64;  // borders cost, and the smaller a window the more
+constexpr int kLeastSide = 64;  // minimum; borders cost more in smaller windows
 
 int sample_at(const VolumeView& v, int frame, int y, int x) {
   const std::byte* row = v.row(frame, y);
@@ -23,7 +24,7 @@ int sample_at(const VolumeView& v, int frame, int y, int x) {
   return v.is_signed ? reinterpret_cast<const std::int16_t*>(row)[x] : reinterpret_cast<const std::uint16_t*>(row)[x];
 }
 
-// About what the samples take, from differences along rows and time at once: bits of them, in some rows of some frames.
+// Estimates the bits of the samples from differences along rows and time, in some rows of some frames.
 double window_activity(const VolumeView& v, int bits, int y0, int x0, int height, int width) {
   constexpr int kFrames = 4;
   constexpr int kRows = 8;

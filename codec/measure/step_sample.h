@@ -1,5 +1,5 @@
-// What a GOP takes, and how much it errs, at a step: estimated by coding a few windows of its pictures, so that a
-// target is aimed at before all of it is coded. Done by the host whatever the backend, which makes it the same for all.
+// Estimates rate and error of a GOP at a step by coding a few windows of its pictures, so that the first full coding is
+// close to its target. The host does this for every backend, so that the result is the same.
 #pragma once
 
 #include <memory>
@@ -10,37 +10,36 @@
 
 namespace trivelet {
 
-/// What a GOP takes when it is coded with a step, with twice that step, four times … For a plane left out is a step
-/// twice as large.
+/// Rate and error of a GOP coded with `step`, twice `step`, four times `step` and so on. Dropping a plane stands for
+/// doubling the step.
 struct StepAmounts {
   static constexpr int kSteps = 8;
 
   StepAmounts() = default;
-  /// All that was coded with `step` but for its `finest` last planes is what the first step takes.
+  /// From a GOP coded with `step`. The first entry leaves out its `finest` last planes.
   StepAmounts(const RateControl& control, double step, int finest = 0);
   void add(const StepAmounts& others, double weight);
 
   double step = 1;
-  std::vector<double> bytes = std::vector<double>(kSteps);   ///< without heads
-  std::vector<double> errors = std::vector<double>(kSteps);  ///< squared, as predicted
-  /// Of bytes or errors, which change by powers of the step: at a step between those known, or beyond them.
+  std::vector<double> bytes = std::vector<double>(kSteps);   ///< without headers
+  std::vector<double> errors = std::vector<double>(kSteps);  ///< squared, predicted
+  /// Value of bytes or errors at a step, interpolated and extrapolated as powers of the step.
   double at(const std::vector<double>& amounts, double step) const;
-  /// The step at which they are so much; half an octave of the steps beyond those known is as far as this can be relied
-  /// on.
+  /// The step at which `amounts` have this value. Extrapolation is reliable up to half an octave.
   double step_for(const std::vector<double>& amounts, double wanted) const;
 };
 
 class StepSample {
  public:
-  /// Of a GOP whose samples stay where they are as long as this is used. `header` must outlive it.
+  /// The samples of the GOP and `header` must outlive this object.
   StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd);
   ~StepSample();
-  /// False where pictures are so small that the windows would be a good part of them.
+  /// False for small pictures, of which the windows would be a large part.
   bool worth_it() const { return !windows_.empty(); }
-  /// About what a sample of the GOP takes, in bits of what is not known of it before.
+  /// Estimate of the bits of a sample, from differences to its neighbours in space and time.
   double activity() const { return activity_; }
   StepAmounts at(const GopChoices& choices, ThreadPool& pool);
-  /// How much more the samples of what was coded last err than is predicted, about as if it had been coded with `step`.
+  /// Ratio of measured to predicted sample error of what at() coded last, as if it had been coded with `step`.
   double excess(const GopChoices& coded_with, double step, ThreadPool& pool) const;
 
  private:
