@@ -1,21 +1,21 @@
-// A filter of HDF5: a chunk is a volume in a stream. HDF5 finds it by HDF5_PLUGIN_PATH and its number.
+// The HDF5 filter: stores every chunk as a volume stream. HDF5 finds the filter by HDF5_PLUGIN_PATH and its number.
 //
-// Client data, 32-bit words as a user gives them; those left out are 0, and none at all is lossless:
+// Client data are 32-bit words from the user. Missing words are 0; without any the filter is lossless:
 //   0     their version, 1
 //   1     0 lossless, 1 max_error, 2 quality, 3 psnr, 4 bits per voxel, 5 ratio of bytes before to bytes after
-//   2, 3  the value of these, a binary64, its low word first
+//   2, 3  the value for word 1, a binary64, low word first
 //   4     transform: 0 what is smaller, 1 wavelet, 2 prediction; + 16 * effort: 0 medium, 1 fast, 2 slow;
 //         + 256 * profile: 0 dense, 1 fast
 //   5     block size, 0 = 128
-//   6     slices that are transformed together, 0 = chosen
+//   6     slices of a GOP, 0 = chosen
 //   7     quality layers, 0 = chosen
-// Behind them the filter writes, when a dataset is made, what its chunks are:
+// When a dataset is created, the filter appends a description of its chunks:
 //   8     type of scalars as in trivelet.h; + 256 where they are big endian
 //   9     how many extents follow: those of a chunk
-// Axes longer than 1, of which there may be four, are volumes, slices, rows and columns.
+// Axes longer than 1, at most four, become volumes, slices, rows and columns.
 //
-// This is not linked with HDF5. Python's wheels bring one of their own that no other library sees, and a second one
-// would know nothing of its datasets: functions are taken from the library that calls.
+// The filter is not linked with HDF5: Python wheels bring a private copy, and a second copy could not access its
+// datasets. So functions are looked up in the library that calls the filter.
 
 #include <H5PLextern.h>
 #include <dlfcn.h>
@@ -38,13 +38,13 @@
 
 namespace {
 
-constexpr H5Z_filter_t kFilter = 480;  // of 256..511, which are for testing, until one is assigned
+constexpr H5Z_filter_t kFilter = 480;  // from 256..511, the range for testing, until a number is assigned
 constexpr unsigned kVersion = 1;
-constexpr std::size_t kUser = 8;   // words of a user's
+constexpr std::size_t kUser = 8;   // words from the user
 constexpr std::size_t kShape = 2;  // words before the extents
 constexpr std::size_t kAxes = 4;
 
-/// Why the filter refuses.
+/// Why the filter refuses a dataset.
 struct Refusal {
   std::string text;
 };
@@ -54,14 +54,14 @@ std::string text_of(double value) {
   return text.substr(0, text.find_last_not_of('0') + 1);
 }
 
-/// The HDF5 that called.
+/// The HDF5 library that called.
 class Hdf5 {
  public:
   /// `caller`: the return address of the callback.
   explicit Hdf5(const void* caller) {
     Dl_info found = {};
     if (dladdr(caller, &found) != 0) library_ = dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library_ == nullptr) library_ = dlopen(nullptr, RTLD_LAZY);  // the program itself
+    if (library_ == nullptr) library_ = dlopen(nullptr, RTLD_LAZY);  // HDF5 is linked into the program itself
   }
   ~Hdf5() {
     if (library_ != nullptr) dlclose(library_);
@@ -76,14 +76,14 @@ class Hdf5 {
     return *reinterpret_cast<Symbol*>(found);
   }
 
-  /// On HDF5's stack of errors, whose innermost text programs show.
+  /// Pushes an error on HDF5's stack; programs show its innermost text.
   void report(const std::string& text) const {
     try {
       get<decltype(H5Epush2)>("H5Epush2")(H5E_DEFAULT, __FILE__, "trivelet", __LINE__, get<hid_t>("H5E_ERR_CLS_g"),
                                           get<hid_t>("H5E_PLINE_g"), get<hid_t>("H5E_CANTFILTER_g"), "Trivelet: %s",
                                           text.c_str());
     } catch (const Refusal&) {
-      // The result reports that something failed.
+      // HDF5 still sees the failed result if this fails.
     }
   }
 
@@ -91,7 +91,7 @@ class Hdf5 {
   void* library_ = nullptr;
 };
 
-/// Runs `work`; its exceptions go to HDF5's errors, and `failed` is the result.
+/// Runs `work`. Exceptions become HDF5 errors with the result `failed`.
 template <typename Result, typename Work>
 Result answer(const Hdf5& hdf5, Result failed, const Work& work) {
   try {
@@ -109,7 +109,7 @@ Result answer(const Hdf5& hdf5, Result failed, const Work& work) {
 struct Chunk {
   tvl_volume volume = {};
   tvl_volume_params params = {};
-  std::string settings;  // of `params`: the names of the axes, as the package of Python writes and reads them
+  std::string settings;  // of `params`: axis names, in the form the Python package uses
 
   Chunk() {
     tvl_volume_init(&volume, sizeof volume);
@@ -169,7 +169,7 @@ void set_params(Chunk& chunk, const unsigned* words) {
   params.layers = static_cast<std::int32_t>(words[7]);
 }
 
-/// One, unless the environment sets another number: programs that read in parallel have a process for each core.
+/// One thread unless the environment sets a number, because programs that read in parallel run a process per core.
 std::int32_t threads() {
   const char* asked = std::getenv("TRIVELET_THREADS");
   if (asked == nullptr) return 1;
@@ -180,7 +180,7 @@ std::int32_t threads() {
   return static_cast<std::int32_t>(number);
 }
 
-/// What the words of a dataset say.
+/// Decodes the words of a dataset.
 Chunk chunk_of(const unsigned* words, std::size_t count) {
   if (count < kUser + kShape || count - kUser - kShape != words[kUser + 1] || (words[kUser] & 255) > TVL_F64 ||
       words[kUser] >> 9 != 0 || words[0] != kVersion)
@@ -210,14 +210,14 @@ unsigned type_of(const Hdf5& hdf5, hid_t type) {
   return 2 * static_cast<unsigned>(std::countr_zero(size)) + (is_signed ? 1 : 0) + big_endian;
 }
 
-/// All words of a new dataset: the user's, then the description of its chunks.
+/// All words of a new dataset: the user's and the description of its chunks.
 std::vector<unsigned> words_of(const Hdf5& hdf5, hid_t properties, hid_t type, unsigned& flags) {
   std::vector<unsigned> words(kUser + kShape + H5S_MAX_RANK);
   std::size_t count = words.size();
   if (hdf5.get<decltype(H5Pget_filter_by_id2)>("H5Pget_filter_by_id2")(properties, kFilter, &flags, &count,
                                                                        words.data(), 0, nullptr, nullptr) < 0)
     throw Refusal{"no client data"};
-  // After the user's words there may be the shape of another dataset, of which this one is a copy (h5repack).
+  // In a copied dataset (h5repack) the user's words are followed by the original's description.
   if (count > kUser && (count < kUser + kShape || count - kUser - kShape != words[kUser + 1]))
     throw Refusal{std::to_string(count) + " words of client data; at most 8"};
   std::fill(words.begin() + static_cast<std::ptrdiff_t>(std::min(count, kUser)), words.end(), 0u);
@@ -231,7 +231,7 @@ std::vector<unsigned> words_of(const Hdf5& hdf5, hid_t properties, hid_t type, u
   words[kUser] = type_of(hdf5, type);
   words[kUser + 1] = static_cast<unsigned>(rank);
   std::transform(extents.begin(), extents.begin() + rank, words.begin() + kUser + kShape,
-                 [](hsize_t n) { return static_cast<unsigned>(n); });  // HDF5 has no chunks of 4 GiB
+                 [](hsize_t n) { return static_cast<unsigned>(n); });  // HDF5 limits chunks to 4 GiB
   words.resize(kUser + kShape + static_cast<std::size_t>(rank));
   return words;
 }
@@ -241,7 +241,7 @@ std::vector<unsigned> words_of(const Hdf5& hdf5, hid_t properties, hid_t type, u
 using Encoder = std::unique_ptr<tvl_encoder, decltype(&tvl_encoder_free)>;
 using Decoder = std::unique_ptr<tvl_decoder, decltype(&tvl_decoder_free)>;
 
-/// To memory of the encoder.
+/// Encodes into the encoder's memory.
 void encode(const Encoder& encoder, const Chunk& chunk, void* scalars) {
   if (encoder == nullptr) throw std::bad_alloc();
   tvl_volume_params params = chunk.params;
@@ -251,7 +251,7 @@ void encode(const Encoder& encoder, const Chunk& chunk, void* scalars) {
     throw Refusal{tvl_encoder_error(encoder.get())};
 }
 
-/// `scalars`: memory for the whole chunk.
+/// `scalars` must hold the whole chunk.
 void decode(const void* stream, std::size_t bytes, const Chunk& chunk, void* scalars) {
   const Decoder decoder(tvl_decoder_new(), tvl_decoder_free);
   if (decoder == nullptr) throw std::bad_alloc();
@@ -284,15 +284,15 @@ void decode(const void* stream, std::size_t bytes, const Chunk& chunk, void* sca
 
 // ---------------------------------------------------------------------------------------------------- callbacks
 
-/// Can chunks of this shape and type be filtered so? Even for an optional filter "no" is an error, so that the user
-/// does not learn later that nothing was compressed.
+/// Whether chunks of this shape and type can be filtered. "No" is an error even for an optional filter, so that data
+/// are not stored uncompressed without notice.
 htri_t can_apply(hid_t properties, hid_t type, hid_t) {
   const Hdf5 hdf5(__builtin_return_address(0));
   return answer<htri_t>(hdf5, -1, [&] {
     unsigned flags = 0;
     const std::vector<unsigned> words = words_of(hdf5, properties, type, flags);
     Chunk chunk = chunk_of(words.data(), words.size());
-    // The library decides what it refuses. One voxel does not fit into every size.
+    // The encoder decides what it refuses. A single voxel is tested, which satisfies every size limit.
     set_shape(chunk, nullptr, 0);
     if (words[1] >= 4) chunk.params.bits_per_voxel = -1, chunk.params.total_bytes = 0;
     std::uint64_t voxel = 0;

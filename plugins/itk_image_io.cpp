@@ -1,9 +1,10 @@
-// ImageIO of ITK: programs over ITK read and write .tvl volumes if ITK_AUTOLOAD_PATH names the folder of this file.
+// The ITK ImageIO: programs that use ITK read and write .tvl volumes if ITK_AUTOLOAD_PATH names the folder of this
+// library.
 //
-// Volumes of 2 to 4 axes, of 1 to 4 scalars a voxel. A region that ITK requests is decoded from its own part of the
-// file. Values have the slope and intercept of the original header applied; then they are floats. Output is lossless
-// unless SetCompressor gets "MAX_ERROR=2", "QUALITY=70", "PSNR=50", "BPP=1" or "RATIO=10". It keeps the header of a
-// NIfTI file (or of NRRD, if NIfTI has no such voxels), so that the program can write that file again.
+// Volumes have 2 to 4 axes and 1 to 4 scalars a voxel. Only the requested region is read and decoded. Slope and
+// intercept of the original header are applied, which gives floats. Output is lossless unless SetCompressor is called
+// with "MAX_ERROR=2", "QUALITY=70", "PSNR=50", "BPP=1" or "RATIO=10". The stream keeps a NIfTI header (or NRRD where
+// NIfTI lacks the voxel type), so that the program can restore such a file.
 
 #include <itkImageIOBase.h>
 #include <itkObjectFactoryBase.h>
@@ -27,7 +28,7 @@
 #include "trivelet/streams.h"
 #include "trivelet/volume.h"
 
-// Only headers are read here, so the parts for FFmpeg and GDCM are not linked (io/adapters.cpp).
+// Only headers are read, so the adapters of FFmpeg and GDCM are not linked (io/adapters.cpp).
 namespace trivelet::io {
 const FfmpegAdapter* ffmpeg_adapter(const std::string&) { return nullptr; }
 bool have_ffmpeg() { return false; }
@@ -54,7 +55,7 @@ constexpr std::array<TypePair, trivelet::kVoxelTypes> kTypes = {{{VoxelType::kU8
                                                                  {VoxelType::kF32, Component::FLOAT},
                                                                  {VoxelType::kF64, Component::DOUBLE}}};
 
-/// long has 8 bytes here.
+/// On this platform long has 8 bytes.
 std::optional<VoxelType> type_of(Component component) {
   if (component == Component::ULONG) component = Component::ULONGLONG;
   if (component == Component::LONG) component = Component::LONGLONG;
@@ -63,7 +64,7 @@ std::optional<VoxelType> type_of(Component component) {
   return std::nullopt;
 }
 
-/// Voxels of ITK's with a header beside them.
+/// ITK voxels in memory, together with a header for the stream.
 class Slices final : public trivelet::SliceSource {
  public:
   Slices(const trivelet::VolumeDescription& description, const void* voxels, std::vector<std::uint8_t> envelope)
@@ -78,7 +79,7 @@ class Slices final : public trivelet::SliceSource {
   std::vector<std::uint8_t> envelope_;
 };
 
-/// "MAX_ERROR=2" and so on; false for other texts.
+/// Parses "MAX_ERROR=2" and the like; false for other texts.
 bool parse_compressor(const std::string& text, trivelet::VolumeEncoderParams& params) {
   if (text.empty() || text == "LOSSLESS") return true;
   const std::size_t sign = text.find('=');
@@ -165,7 +166,7 @@ class TriveletImageIO : public ImageIOBase {
     }
   }
 
-  /// The requested region, with the axes of the file.
+  /// Returns the requested region with all axes of the file.
   ImageIORegion GenerateStreamableReadRegionFromRequestedRegion(const ImageIORegion& requested) const override {
     ImageIORegion region(this->GetNumberOfDimensions());
     for (unsigned int axis = 0; axis < this->GetNumberOfDimensions(); ++axis) {
@@ -192,7 +193,7 @@ class TriveletImageIO : public ImageIOBase {
       std::vector<std::byte> slice(output.slice_bytes());
       const std::size_t scalars = slice.size() / trivelet::bytes_of(output.voxel.type);
       auto* out = static_cast<std::byte*>(buffer);
-      // Earlier volumes are decoded, too.
+      // Volumes before the requested ones are decoded as well.
       for (std::uint64_t n = 0; n < (first[3] + extent[3]) * output.slices; ++n) {
         if (!decoder.read(slice.data())) itkExceptionMacro(<< m_FileName << ": the stream ends early");
         if (n < first[3] * output.slices) continue;
@@ -248,7 +249,7 @@ class TriveletImageIO : public ImageIOBase {
     this->SetCompressor("");
   }
 
-  /// In capitals. What is none is refused by Write(): ITK has no error here.
+  /// Stores the text, in capitals. Write() refuses invalid ones, since ITK expects no error here.
   void InternalSetCompressor(const std::string& compressor) override { m_Asked = compressor; }
 
  private:
@@ -274,9 +275,9 @@ class TriveletImageIO : public ImageIOBase {
       this->SetSpacing(axis, meaning.spacing[axis]);
       this->SetOrigin(axis, 0);
     }
-    // The affine's millimetres go to the right, front and top; ITK's to the left, back and top.
+    // Our coordinates go right, front and top; ITK's go left, back and top.
     const unsigned int places = std::min(axes, 3u);
-    bool within = meaning.has_affine;  // of a single slice: its plane may be turned away from the two axes
+    bool within = meaning.has_affine;  // of a single slice: its plane may be rotated out of the two axes
     for (unsigned int axis = 0; axis < places && places < 3; ++axis) within = within && meaning.affine[8 + axis] == 0;
     for (unsigned int axis = 0; axis < places && meaning.has_affine; ++axis) {
       const std::array<double, 3> column = {-meaning.affine[axis], -meaning.affine[4 + axis], meaning.affine[8 + axis]};

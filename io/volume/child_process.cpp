@@ -24,7 +24,7 @@ namespace {
 constexpr int kFailed = 10;
 constexpr int kNoMemory = 11;
 
-/// Bytes of addresses that this process has.
+/// Address space of this process in bytes.
 std::uint64_t addresses() {
   std::FILE* f = std::fopen("/proc/self/statm", "r");
   if (!f) return 0;
@@ -76,7 +76,7 @@ void confine(std::uint64_t memory, std::uint64_t seconds) {
   } catch (...) {
     result = kFailed;
   }
-  ::_exit(result);  // no destructors and no buffers of the parent's
+  ::_exit(result);  // without destructors, and without flushing the parent's buffers
 }
 
 }  // namespace

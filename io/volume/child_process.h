@@ -1,5 +1,5 @@
-// Work of a library that is not trusted with the process: in a child, which may fail, crash, hang or take too much
-// memory without more harm than an Error. Internal to io.
+// Runs the work of an untrusted library in a child process, which may fail, crash, hang or exhaust its memory; the
+// parent sees an Error. Internal to io.
 #pragma once
 
 #include <sys/types.h>
@@ -11,21 +11,21 @@
 
 namespace trivelet::io {
 
-/// What the child writes is read here, in order. The child prints nothing: its standard output and error are closed.
+/// Reads what the child writes, in order. The child prints nothing: its standard output and error are closed.
 class ChildProcess {
  public:
   using Write = std::function<void(const std::byte*, std::size_t)>;
-  /// `work` runs in the child, which has a copy of this process's memory, and says whether it succeeded. `memory`:
-  /// bytes that it may take beyond that copy. `seconds`: of processor time. `work` starts no threads.
+  /// `work` runs in the child on a copy of this process's memory and returns whether it succeeded; it must not start
+  /// threads. `memory`: the most bytes beyond that copy. `seconds`: the most processor time.
   ChildProcess(const std::function<bool(const Write&)>& work, std::uint64_t memory, std::uint64_t seconds);
   /// Ends the child.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Up to `size` bytes, at least one, 0 when there are no more.
+  /// Reads up to `size` bytes, at least one; 0 at the end.
   std::size_t read(std::byte* data, std::size_t size);
-  /// Waits for the end. Empty if the work succeeded, otherwise the reason, as the end of a sentence.
+  /// Waits for the end. Empty if the work succeeded, otherwise the reason, phrased as the end of a sentence.
   std::string wait();
 
  private:

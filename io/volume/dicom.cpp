@@ -104,7 +104,7 @@ class DataSet {
     }
   }
 
-  /// False: another attribute, which is not read.
+  /// Reads an attribute of the geometry; false for other attributes.
   bool geometry(const Element& e, DicomGeometry& g) {
     switch (e.tag) {
       case dicom_tag(0x0018, 0x0050): g.thickness = real(e, 0); return true;
@@ -120,7 +120,7 @@ class DataSet {
 
   bool is_sequence(const Element& e) const { return e.vr[0] == 0 || (e.vr[0] == 'S' && e.vr[1] == 'Q'); }
 
-  /// Those of all frames together, or an item for each frame.
+  /// Functional groups: shared by all frames, or an item for each frame.
   void functional_groups(const Element& e) {
     if (!is_sequence(e)) return walker_.skip(e);
     const bool shared = e.tag == dicom_tag(0x5200, 0x9229);
@@ -170,7 +170,7 @@ class DataSet {
   DicomWalker walker_;
 };
 
-/// A series in a folder: what a user chooses by.
+/// A series in a folder, with what a user needs to choose one.
 struct Series {
   std::string uid, number, description;
   std::uint64_t files = 0;
@@ -204,7 +204,7 @@ std::vector<Series> series_of(const std::vector<DicomSlice>& slices) {
   return all;
 }
 
-/// Leaves the slices of the series with this UID or number; of a single series if it is "".
+/// Keeps the slices of the series with this UID or number; "" requires a single series.
 void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, const FileToRead& first) {
   const std::vector<Series> all = series_of(slices);
   std::vector<const Series*> chosen;
@@ -224,7 +224,7 @@ void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, c
   if (all.size() > kMostListed) list += "\n  and " + std::to_string(all.size() - kMostListed) + " more";
   const std::string here = first.path + (slices.size() > 1 ? " and the files beside it" : "");
   const std::string how = "; VolumeOptions::series takes one, by its UID or number:" + list;
-  // Of a stored header nobody chooses.
+  // The user cannot choose among stored headers.
   const ErrorKind kind = first.may_unpack ? ErrorKind::kBadArgument : ErrorKind::kBadStream;
   if (wanted.empty()) fail(kind, here + " belong to " + std::to_string(all.size()) + " series" + how);
   if (chosen.empty()) fail(kind, here + " hold no series '" + printable(wanted.substr(0, 64)) + "'" + how);
@@ -232,7 +232,7 @@ void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, c
        here + " hold " + std::to_string(chosen.size()) + " series with the number " + std::to_string(*number) + how);
 }
 
-/// Colours that came from a stream in planes of their own, as streams before had them.
+/// Colours in planes in uncompressed files of streams from before sample orders were stored.
 bool has_old_planes(const DicomSlice& s) {
   return !s.file.may_unpack && s.found.planar && s.found.samples > 1 && !(s.file.order & kOrderPlanes);
 }
@@ -261,7 +261,7 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
   if (d.geometry.between > 0) info.spacing[2] = d.geometry.between;
 }
 
-/// What the values mean, where files of other formats do not say it.
+/// Remarks on the meaning of values that other formats cannot store.
 void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, std::vector<std::string>& remarks) {
   bool same_scale = true;
   for (const DicomSlice& s : slices) {
@@ -299,7 +299,7 @@ FileLayout file_layout(const DicomSlice& s) {
   return f;
 }
 
-/// The volume that the slices are, the first `matching` of which belong together.
+/// The volume of these slices; the first `matching` belong together.
 void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_matching, VolumeLayout& layout) {
   VolumeInfo& info = layout.info;
   set_type(info, slices.front());
@@ -322,7 +322,7 @@ bool has_preamble(std::string_view begin) {
   return begin.size() >= kPreambleBytes && begin.substr(kPreambleBytes - 4, 4) == "DICM";
 }
 
-/// An element of group 0002 of a type that the group has.
+/// Whether a file begins with an element of group 0002.
 bool begins_with_meta_information(std::string_view begin) {
   if (begin.size() < 8 || begin[0] != 2 || begin[1] != 0 || begin[3] != 0) return false;
   const std::string_view type = begin.substr(4, 2);
@@ -340,7 +340,7 @@ bool begins_with_data_set(std::string_view begin) {
   struct First {
     char element;
     std::string_view type;
-    std::string_view value;  ///< that shows an element without a type
+    std::string_view value;  ///< value that identifies an element in implicit encoding
   };
   // Group Length, Length to End, Specific Character Set, Image Type, SOP Class UID.
   constexpr std::array<First, 5> kFirst = {
@@ -372,7 +372,7 @@ DicomFile read_dicom(VolumeInput& in) {
     DicomWalker meta(in, true, false);
     while (true) {
       const std::string_view next = in.ahead(2);
-      if (next.size() < 2 || next[0] != 2 || next[1] != 0) break;  // group 0002 alone
+      if (next.size() < 2 || next[0] != 2 || next[1] != 0) break;  // only group 0002
       require(meta.next(e), ErrorKind::kBadStream, in.name() + ": ends inside its meta information");
       if (e.tag == dicom_tag(0x0002, 0x0010))
         d.transfer_syntax = text_of(meta.value(e));
@@ -381,7 +381,7 @@ DicomFile read_dicom(VolumeInput& in) {
     }
   }
   d.data_at = in.position();
-  // Explicit where the first element has a type: some files lie.
+  // Explicit if the first element has a type, because the syntax in some files is wrong.
   const std::string_view first = in.ahead(6);
   const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
   d.explicit_vr = first.size() >= 6 && is_letter(first[4]) && is_letter(first[5]);

@@ -1,4 +1,4 @@
-// What a DICOM file says about its pixels. Internal to io.
+// What a DICOM file says about its pixels: encoding, geometry and meaning. Internal to io.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace trivelet::io {
 
-/// Where a picture lies and what its values mean: attributes of the file, or of its frames (functional groups).
+/// Position of a picture and meaning of its values: attributes of the file or of a frame (functional groups).
 struct DicomGeometry {
   double slope = 1, intercept = 0;
-  double thickness = 0, between = 0;                   ///< of slices, 0 = not said
-  std::vector<double> position, orientation, spacing;  ///< as the attributes have them
+  double thickness = 0, between = 0;                   ///< of slices; 0 = unknown
+  std::vector<double> position, orientation, spacing;  ///< as in the attributes
 };
 
 inline constexpr char kImplicitLittleEndian[] = "1.2.840.10008.1.2";
@@ -23,37 +23,38 @@ inline constexpr char kDeflatedLittleEndian[] = "1.2.840.10008.1.2.1.99";
 inline constexpr char kExplicitBigEndian[] = "1.2.840.10008.1.2.2";
 
 struct DicomFile {
-  std::string transfer_syntax;  ///< one of dicom_syntax(); guessed where the file does not say it
+  std::string transfer_syntax;  ///< one of dicom_syntax(); guessed if the file does not say
   std::string photometric;      ///< RGB, YBR_FULL_422, …
-  bool plain = false;     ///< pixels are not compressed; else they are known to be there, and what is said before them
-  bool readable = false;  ///< the data set is not compressed as a whole; else nothing below is known
-  bool explicit_vr = true;  ///< elements of the data set have types, whatever the syntax says
+  /// pixels are not compressed; else only their presence and the elements before them are known
+  bool plain = false;
+  bool readable = false;    ///< the data set is not compressed as a whole; else nothing below is known
+  bool explicit_vr = true;  ///< elements have types, whatever the syntax says
   bool big_endian = false;
   bool is_signed = false;
-  bool planar = false;                          ///< colours one after the other, not interleaved
-  bool real = false;                            ///< Float or Double Float Pixel Data
-  bool in_words = false;                        ///< pixels are of type OW: 8-bit samples two to a word
-  bool is_mosaic = false;                       ///< every picture has the slices of a volume as tiles
-  bool has_lut = false;                         ///< a table that says what values mean
+  bool planar = false;                          ///< colour planes one after the other, not interleaved
+  bool real = false;                            ///< pixels are Float or Double Float Pixel Data
+  bool in_words = false;                        ///< pixels have type OW: two 8-bit samples in a word
+  bool is_mosaic = false;                       ///< every picture holds the slices of a volume as tiles
+  bool has_lut = false;                         ///< a lookup table gives the meaning of values
   std::string instance;                         ///< SOP Instance UID
-  std::uint64_t stored_bits = 0, high_bit = 0;  ///< of a sample, 0 = not said
-  std::vector<double> frame_offsets;            ///< of a dose, along the normal
+  std::uint64_t stored_bits = 0, high_bit = 0;  ///< Bits Stored and High Bit; 0 = unknown
+  std::vector<double> frame_offsets;            ///< of a dose grid, along the normal
   std::uint64_t samples = 1, frames = 1, rows = 0, columns = 0, bits = 0;
   double number = 0;
   std::string series, series_number, series_description;
   DicomGeometry geometry;                     ///< of the first frame
-  std::vector<std::array<double, 3>> places;  ///< of all frames, where each says its own
-  bool one_orientation = true;                ///< of all frames
+  std::vector<std::array<double, 3>> places;  ///< of all frames, if each has its own
+  bool one_orientation = true;                ///< all frames have the same orientation
   bool one_scale = true;
-  double largest_slope = 0;     ///< of all frames, without its sign
-  std::uint64_t meta_at = 0;    ///< place of the meta information: 132, or 0 in files without a preamble
-  std::uint64_t data_at = 0;    ///< place of the data set behind the meta information
-  bool is_cut = false;          ///< ends inside an element before the pixels
-  std::uint64_t pixels_at = 0;  ///< place of the pixels in the file, 0 = none
+  double largest_slope = 0;     ///< largest magnitude over all frames
+  std::uint64_t meta_at = 0;    ///< offset of the meta information: 132, or 0 without a preamble
+  std::uint64_t data_at = 0;    ///< offset of the data set behind the meta information
+  bool is_cut = false;          ///< the file ends inside an element before the pixels
+  std::uint64_t pixels_at = 0;  ///< offset of the pixels in the file; 0 = none
   std::uint64_t pixel_bytes = 0;
 };
 
-/// Reads up to the pixels.
+/// Parses a file up to its pixels.
 DicomFile read_dicom(VolumeInput& in);
 
 }  // namespace trivelet::io

@@ -11,7 +11,7 @@ namespace trivelet::io {
 
 inline constexpr std::uint32_t kUndefined = 0xFFFFFFFF;
 inline constexpr int kMaxDepth = 32;
-inline constexpr std::uint32_t kMaxValue = 65536;  // of the attributes that are looked at
+inline constexpr std::uint32_t kMaxValue = 65536;  // longest attribute value that is parsed
 
 inline constexpr std::uint32_t dicom_tag(std::uint32_t group, std::uint32_t element) { return group << 16 | element; }
 inline constexpr std::uint32_t kItem = dicom_tag(0xFFFE, 0xE000);
@@ -93,7 +93,7 @@ class DicomWalker {
     explicit_ = was_explicit;
   }
 
-  /// Reads a sequence: `begin` at every item, `each` for every element of it, which it takes or skips.
+  /// Reads a sequence: calls `begin` at every item and `each` for every element in it, which it consumes or skips.
   template <typename Begin, typename Each>
   void items(const Element& e, Begin begin, Each each) {
     const std::uint64_t end = end_of(e);
@@ -121,7 +121,7 @@ class DicomWalker {
   std::uint32_t u32() { return static_cast<std::uint32_t>(integer(4)); }
 
  private:
-  /// Where what is of known length ends.
+  /// The offset of the end of an element of known length.
   std::uint64_t end_of(const Element& e) const {
     return e.length == kUndefined ? ~std::uint64_t{0} : in_.position() + e.length;
   }

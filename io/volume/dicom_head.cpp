@@ -1,3 +1,4 @@
+// Replaces elements in the header of a DICOM file without changing the others (PS3.5 7).
 #include "io/volume/dicom_head.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace trivelet::io {
 
 namespace {
 
-constexpr std::uint32_t kShort = 1024;  // bytes of a value that is kept
+constexpr std::uint32_t kShort = 1024;  // longest value that is kept, in bytes
 constexpr std::uint32_t kMetaLength = dicom_tag(0x0002, 0x0000);
 
 /// Writes elements in the encoding of a file.

@@ -1,4 +1,4 @@
-// The bytes of a DICOM file before its pixels, of which single elements are replaced. Internal to io.
+// The bytes of a DICOM file before its pixels, with replaceable elements. Internal to io.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@ namespace trivelet::io {
 
 class DicomHead {
  public:
-  /// `bytes`: of a file up to its pixels. `found`: what read_dicom() says of it.
+  /// `bytes`: the file up to its pixels. `found`: the result of read_dicom().
   DicomHead(std::vector<std::byte> bytes, const DicomFile& found);
 
-  /// Without padding; "" where there is no such element or it is long. Those of group 0002 are found, too.
+  /// The value without padding, also in group 0002; "" if the element is missing or too long.
   std::string value(std::uint32_t tag) const;
   bool has(std::uint32_t tag) const;
-  /// In place of the old one, or where it belongs.
+  /// Replaces the element, or inserts it in order.
   void replace(std::uint32_t tag, const char* vr, const std::string& value);
   void remove(std::uint32_t tag);
-  /// The header of the last element, the pixels; little-endian.
+  /// Replaces the header of the last element, the pixels, by a little-endian one.
   void replace_pixels(const char* vr, std::uint32_t length);
-  /// With the right length of group 0002 where that is said.
+  /// The header, with a corrected length of group 0002 if it has one.
   std::vector<std::byte> bytes();
 
  private:

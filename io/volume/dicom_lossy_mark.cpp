@@ -1,5 +1,5 @@
-// Lossy DICOM files say so: PS3.3 C.7.6.1.1.5 (Lossy Image Compression, ratio, method), and are other instances than
-// those they come from (new SOP Instance UIDs). All other attributes stay as they are.
+// Marks lossy DICOM files as PS3.3 C.7.6.1.1.5 requires (Lossy Image Compression, ratio, method) and gives them new SOP
+// Instance UIDs, because they are other instances than their originals. All other attributes stay as they are.
 #include <cmath>
 
 #include "codec/base/hash.h"
@@ -10,7 +10,7 @@ namespace trivelet::io {
 
 namespace {
 
-/// A UID under the root for UUIDs (PS3.5 B.2), made from the old one, so that it is the same every time.
+/// A UID under the root for UUIDs (PS3.5 B.2), derived from the old one, so that it is reproducible.
 std::string new_uid(const std::string& old) {
   const auto hash = [&old](char which) {
     XxHash64 h;
@@ -20,7 +20,7 @@ std::string new_uid(const std::string& old) {
   };
   std::uint64_t high = hash('1');
   std::uint64_t low = hash('2');
-  high = (high & ~std::uint64_t{0xF000}) | 0x8000;                       // version 8: our own making
+  high = (high & ~std::uint64_t{0xF000}) | 0x8000;                       // version 8: custom
   low = (low & 0x3FFFFFFFFFFFFFFF) | std::uint64_t{0x8000000000000000};  // variant of RFC 4122
   std::string digits;
   while (high != 0 || low != 0) {  // long division by ten, 32 bits at a time
@@ -45,12 +45,12 @@ void mark(VolumeFile& file, double ratio) {
 
   const std::string uid = new_uid(head.value(dicom_tag(0x0008, 0x0018)) + " at ratio " + number_text(ratio));
   head.replace(dicom_tag(0x0002, 0x0003), "UI", uid);
-  head.replace(dicom_tag(0x0002, 0x0000), "UL", "    ");  // DicomHead knows it
+  head.replace(dicom_tag(0x0002, 0x0000), "UL", "    ");  // DicomHead computes the length
   head.replace(dicom_tag(0x0008, 0x0018), "UI", uid);
   const std::string type = head.value(dicom_tag(0x0008, 0x0008));
   if (type.rfind("ORIGINAL", 0) == 0) head.replace(dicom_tag(0x0008, 0x0008), "CS", "DERIVED" + type.substr(8));
   const auto behind = [&head](std::uint32_t tag, const std::string& value) {
-    const std::string earlier = head.value(tag);  // earlier compressions stay on record
+    const std::string earlier = head.value(tag);  // earlier compressions stay recorded
     return earlier.empty() ? value : earlier + "\\" + value;
   };
   head.replace(dicom_tag(0x0028, 0x2110), "CS", "01");

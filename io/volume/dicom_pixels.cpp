@@ -1,8 +1,7 @@
-// Compressed pixels of DICOM files. Headers, items and run lengths are read here; the decoders of JPEG, JPEG-LS and
-// JPEG 2000 are GDCM's, which gets one codestream at a time, after its size was checked against the header, in a
-// process of its own: nothing that a file holds can end this one, or take more memory than the limits say.
-// Source: DICOM PS3.5 A.4 (encapsulated pixels), G (run lengths), PS3.6 A (syntaxes); ISO 10918-1 B.2.2, ISO 14495-1
-// C.2.2, ISO 15444-1 A.5.1 (sizes in codestreams).
+// Compressed pixels of DICOM files. This file parses headers, items and run lengths. GDCM decodes JPEG, JPEG-LS and
+// JPEG 2000, one codestream at a time, after its size was checked against the header. It runs in a child process, so
+// that no input can crash this process or exceed its memory limit. Sources: DICOM PS3.5 A.4 (encapsulated pixels), G
+// (run lengths), PS3.6 A (syntaxes); ISO 10918-1 B.2.2, ISO 14495-1 C.2.2, ISO 15444-1 A.5.1 (sizes in codestreams).
 #include "io/volume/dicom_pixels.h"
 
 #include <algorithm>
@@ -69,9 +68,10 @@ constexpr DicomSyntax kSyntaxes[] = {
 
 constexpr std::uint32_t kPlanarConfiguration = dicom_tag(0x0028, 0x0006);
 constexpr std::uint32_t kPhotometric = dicom_tag(0x0028, 0x0004);
-constexpr std::uint32_t kDigitalSignatures = dicom_tag(0xFFFA, 0xFFFA);  // these two may follow pixels
+constexpr std::uint32_t kDigitalSignatures = dicom_tag(0xFFFA, 0xFFFA);  // these two may follow the pixels
 constexpr std::uint32_t kTrailingPadding = dicom_tag(0xFFFC, 0xFFFC);
-constexpr std::size_t kHuge = std::size_t{1} << 31;  // no frame of 65535 x 65535 pixels is decoded at once
+// upper bound of a decoded frame: 65535 x 65535 pixels are refused
+constexpr std::size_t kHuge = std::size_t{1} << 31;
 
 unsigned octet(const std::byte* p) { return std::to_integer<unsigned>(*p); }
 std::uint32_t big16(const std::byte* p) { return octet(p) << 8 | octet(p + 1); }
@@ -80,7 +80,7 @@ std::uint32_t little32(const std::byte* p) {
   return octet(p) | octet(p + 1) << 8 | octet(p + 2) << 16 | octet(p + 3) << 24;
 }
 
-/// What a codestream says of itself.
+/// The size and format that a codestream declares.
 struct Shape {
   std::uint64_t columns = 0, rows = 0, samples = 0, bits = 0;
   bool is_signed = false;
@@ -91,7 +91,7 @@ std::optional<Shape> shape_of_jpeg(const std::byte* p, std::size_t size) {
   for (std::size_t at = 2; at + 4 <= size;) {
     if (octet(p + at) != 0xFF) return std::nullopt;
     const unsigned marker = octet(p + at + 1);
-    if (marker == 0xFF) {  // fill
+    if (marker == 0xFF) {  // fill byte
       ++at;
       continue;
     }
@@ -109,7 +109,8 @@ std::optional<Shape> shape_of_jpeg(const std::byte* p, std::size_t size) {
 
 std::optional<Shape> shape_of_jpeg2000(const std::byte* p, std::size_t size) {
   constexpr std::byte kStart[4] = {std::byte{0xFF}, std::byte{0x4F}, std::byte{0xFF}, std::byte{0x51}};
-  const std::byte* at = std::search(p, p + size, std::begin(kStart), std::end(kStart));  // some have boxes around it
+  // the codestream may be inside boxes
+  const std::byte* at = std::search(p, p + size, std::begin(kStart), std::end(kStart));
   if (p + size - at < 42) return std::nullopt;
   at += 4;
   const std::uint32_t samples = big16(at + 36);
@@ -121,14 +122,14 @@ std::optional<Shape> shape_of_jpeg2000(const std::byte* p, std::size_t size) {
   return s;
 }
 
-/// Codestreams of the frames, one after the other.
+/// The codestreams of the frames in order.
 struct Frames {
   Bytes data;
-  std::vector<std::pair<std::size_t, std::size_t>> parts;  // begin and end of each
-  bool has_end = true;                                     // the items are followed by their delimiter
+  std::vector<std::pair<std::size_t, std::size_t>> parts;  // [begin, end) of each fragment
+  bool has_end = true;                                     // the delimiter follows the items
 };
 
-/// Frames of single-fragment files, or of those whose offset table or markers say where they begin.
+/// Groups fragments into frames: one fragment a frame, or by an offset table, or by start markers.
 class Fragments {
  public:
   Fragments(VolumeInput& in, const DicomFile& d, const Limits& limits) : in_(in), d_(d), limits_(limits) {}
@@ -209,7 +210,7 @@ class Fragments {
         frames.parts.emplace_back(pieces_[first[i]].first,
                                   i + 1 < n ? pieces_[first[i + 1]].first : frames.data.size());
     } else {
-      // A frame begins where a codestream does.
+      // A frame begins with a codestream's start marker.
       const unsigned start = dicom_syntax(d_.transfer_syntax)->coding == DicomCoding::kJpeg2000 ? 0xFF4F : 0xFFD8;
       for (const auto& [begin, end] : pieces_) {
         if (end - begin >= 2 && big16(frames.data.data() + begin) == start)
@@ -228,13 +229,13 @@ class Fragments {
   Bytes table_;
   bool ended_ = false;
   bool has_end_ = true;
-  std::uint64_t place_ = 0;  // of the next item behind the table
+  std::uint64_t place_ = 0;  // offset of the next item behind the table
   std::vector<std::pair<std::size_t, std::size_t>> pieces_;
   std::vector<std::uint64_t> places_;
 };
 
-/// A frame of run lengths (PS3.5 G): a segment for each byte of a sample, the highest first, of one colour after the
-/// other.
+/// Unpacks a frame of run lengths (PS3.5 G). It has a segment for each byte of a sample, the most significant first,
+/// colour by colour.
 void unpack_runs(const std::byte* data, std::size_t size, const DicomFile& d, const std::string& name, std::byte* out) {
   const std::size_t width = d.bits / 8;
   const std::size_t pixels = d.rows * d.columns;
@@ -266,7 +267,7 @@ void unpack_runs(const std::byte* data, std::size_t size, const DicomFile& d, co
   }
 }
 
-/// Samples of a codestream in as many bytes as the header promises, little-endian.
+/// Widens a codestream's samples to the size that the header declares, little-endian.
 void widen(const Bytes& from, std::size_t bytes, bool is_signed, std::size_t wanted, Bytes& to) {
   const std::size_t n = from.size() / bytes;
   to.resize(n * wanted);
@@ -277,7 +278,7 @@ void widen(const Bytes& from, std::size_t bytes, bool is_signed, std::size_t wan
   }
 }
 
-/// The frames of codestreams, decoded by GDCM in a child.
+/// Decodes the codestreams of frames by GDCM in a child process.
 class GdcmFrames {
  public:
   GdcmFrames(const GdcmAdapter& gdcm, const DicomFile& d, const Frames& frames, const std::string& name,
@@ -305,7 +306,7 @@ class GdcmFrames {
   }
 
  private:
-  /// What the codestream is, if the header says the same.
+  /// The codestream's declared format, if it equals the header's.
   Shape checked(const DicomFile& d, const std::byte* p, std::size_t size) const {
     const bool is_2000 = dicom_syntax(syntax_)->coding == DicomCoding::kJpeg2000;
     const std::optional<Shape> s = is_2000 ? shape_of_jpeg2000(p, size) : shape_of_jpeg(p, size);
@@ -353,7 +354,7 @@ class GdcmFrames {
   std::optional<ChildProcess> child_;
 };
 
-/// Head, decoded pixels, a byte that makes them even, tail.
+/// Delivers head, decoded pixels, a padding byte if their size is odd, and tail.
 class DecodedFeed final : public Feed {
  public:
   DecodedFeed(const FileToRead& file, const DicomFile& found, const GdcmAdapter* gdcm, bool& has_end)
@@ -391,7 +392,7 @@ class DecodedFeed final : public Feed {
 
   void next_frame() {
     const auto [first, last] = frames_.parts[next_];
-    constexpr std::uint64_t kMostTimes = 64;  // two bytes of run lengths stand for 128
+    constexpr std::uint64_t kMostTimes = 64;  // two bytes of run lengths give at most 128
     require(dicom_syntax(d_.transfer_syntax)->coding != DicomCoding::kRunLength ||
                 frame_bytes_ / kMostTimes <= last - first,
             ErrorKind::kBadStream,
@@ -408,19 +409,19 @@ class DecodedFeed final : public Feed {
     ++next_;
   }
 
-  /// The head of the file that is explicit little-endian. What says how samples were compressed goes.
+  /// The header in explicit little-endian, without the attributes about compression.
   Bytes plain(Bytes from, std::uint32_t pixel_bytes) const {
     DicomHead head(std::move(from), d_);
     head.replace(dicom_tag(0x0002, 0x0010), "UI", d_.explicit_vr ? kExplicitLittleEndian : kImplicitLittleEndian);
     if (!head.value(kPlanarConfiguration).empty() || d_.planar)
       head.replace(kPlanarConfiguration, "US", std::string(2, '\0'));
     const DicomCoding coding = dicom_syntax(d_.transfer_syntax)->coding;
-    // Decoders give a colour to every pixel, and JPEG 2000 its own transform back.
+    // Decoders upsample chroma, and JPEG 2000 inverts its own colour transform.
     if (coding == DicomCoding::kJpeg2000 && (d_.photometric == "YBR_ICT" || d_.photometric == "YBR_RCT"))
       head.replace(kPhotometric, "CS", "RGB");
     else if (coding != DicomCoding::kRunLength && d_.photometric == "YBR_FULL_422")
       head.replace(kPhotometric, "CS", "YBR_FULL");
-    head.remove(dicom_tag(0x7FE0, 0x0001));  // offsets of frames, and their lengths
+    head.remove(dicom_tag(0x7FE0, 0x0001));  // offsets and lengths of frames
     head.remove(dicom_tag(0x7FE0, 0x0002));
     head.replace_pixels(d_.bits > 8 ? "OW" : "OB", pixel_bytes);
     return head.bytes();
@@ -438,7 +439,7 @@ class DecodedFeed final : public Feed {
   std::optional<GdcmFrames> decoder_;
 };
 
-/// A data set that was deflated as a whole.
+/// Inflates a data set that was deflated as a whole.
 class InflatedFeed final : public Feed {
  public:
   explicit InflatedFeed(const FileToRead& file, const DicomFile& found) : in_(file.open(), file.path) {

@@ -1,5 +1,4 @@
-// How a DICOM file's pixels are coded: the transfer syntaxes, and files of compressed ones made uncompressed. Internal
-// to io.
+// Transfer syntaxes of DICOM, and decompression of files with compressed pixels. Internal to io.
 #pragma once
 
 #include <memory>
@@ -12,28 +11,27 @@ namespace trivelet::io {
 
 enum class DicomCoding {
   kPlain,
-  kDeflated,   ///< the data set as a whole
-  kRunLength,  ///< pixels alone, here and below
+  kDeflated,   ///< the whole data set
+  kRunLength,  ///< only the pixels; also the codings below
   kJpeg,
   kJpegLs,
   kJpeg2000,
-  kUnknown,  ///< a syntax of the standard's that nothing here decodes
+  kUnknown,  ///< a standard syntax without a decoder here
 };
 struct DicomSyntax {
   std::string_view uid, name;
   DicomCoding coding;
 };
-/// Null for what the standard does not know.
+/// Null for syntaxes that are not in the standard.
 const DicomSyntax* dicom_syntax(std::string_view uid);
-/// The syntax with its name, for messages.
+/// UID and name of the syntax, for messages.
 std::string syntax_text(const std::string& uid);
 /// Throws Unsupported unless samples have 8, 16 or 32 bits.
 void check_bits(const DicomFile& found, const std::string& name);
 
-/// The same file in explicit little-endian with its pixels uncompressed, colours of a pixel together. Of its attributes
-/// those alone differ that say how the pixels are coded. Pixels are decoded when they are read. Unsupported for
-/// syntaxes that nothing here decodes. `*has_end` becomes false when a file is opened whose pixels end without their
-/// delimiter.
+/// The same file in explicit little-endian with uncompressed, interleaved pixels. Only attributes about the coding of
+/// the pixels differ. Pixels are decoded when they are read. Throws Unsupported for syntaxes without a decoder.
+/// `*has_end` becomes false when a file is opened whose pixels lack their closing delimiter.
 Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<bool> has_end);
 
 }  // namespace trivelet::io

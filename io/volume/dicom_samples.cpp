@@ -1,3 +1,4 @@
+// Conversion between the samples of DICOM files and scalars (see dicom_samples.h).
 #include "io/volume/dicom_samples.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Bits beside values, word after word, as runs: how many, and which bits. No bits are left out at the end.
+/// Bits beside the values, word after word, as runs: a count and the bits. The last run has no bits.
 class RunsOut {
  public:
   void add(std::uint32_t bits) {
@@ -26,7 +27,7 @@ class RunsOut {
     bits_ = bits;
     run_ = 1;
   }
-  /// Nothing where they are too many to be kept.
+  /// Empty if there are too many to keep.
   std::optional<Bytes> finish() const {
     RunsOut copy = *this;
     if (copy.bits_ != 0) copy.put();
@@ -93,7 +94,7 @@ void store(std::byte* p, Word v, bool big_endian) {
     p[big_endian ? sizeof v - 1 - i : i] = static_cast<std::byte>(v >> (8 * i));
 }
 
-/// Calls f with a word of the samples' size.
+/// Calls f with a word of the sample size.
 template <typename F>
 void with_word(unsigned bytes, F f) {
   switch (bytes) {
@@ -104,7 +105,7 @@ void with_word(unsigned bytes, F f) {
   }
 }
 
-/// The value's bits of a word, and the value that they are.
+/// Extracts the bits of the value from a word, and converts them to the value.
 template <typename Word>
 struct Value {
   explicit Value(const DicomSamples& s)
@@ -116,7 +117,7 @@ struct Value {
     return (v & top) != 0 ? static_cast<Word>(v | static_cast<Word>(~mask)) : v;
   }
   Word in_place(Word value) const { return static_cast<Word>((value & mask) << shift); }
-  /// The nearest that its bits can hold: with loss values may be a little beyond.
+  /// Clamps to the range of the bits; after lossy coding values may exceed it.
   Word nearest(Word value) const {
     using Signed = std::make_signed_t<Word>;
     if (top == 0) return std::min(value, mask);
@@ -140,7 +141,7 @@ void copy_planes(const DicomSamples& s, const std::byte* planes, std::byte* pixe
   });
 }
 
-/// Y Y Cb Cr of two pixels, and Y Cb Cr Y Cb Cr.
+/// Converts between Y Y Cb Cr for two pixels and Y Cb Cr Y Cb Cr.
 void copy_half_chroma(const DicomSamples& s, std::byte* halved, std::byte* pixels, bool to_halved) {
   const std::size_t n = s.bytes;
   const auto copy = [n](std::byte* to, const std::byte* from) { std::memcpy(to, from, n); };
@@ -173,7 +174,7 @@ DicomSamples dicom_samples(const DicomFile& d, std::uint8_t order) {
   s.stored = static_cast<unsigned>(d.bits);
   if (!d.real && d.stored_bits >= 1 && d.stored_bits <= d.bits) {
     s.stored = static_cast<unsigned>(d.stored_bits);
-    // The standard wants it to be one less; files of before it may have the value elsewhere.
+    // High Bit should be Bits Stored - 1; files from before that rule may have the value elsewhere.
     if (d.high_bit + 1 >= d.stored_bits && d.high_bit < d.bits)
       s.shift = static_cast<unsigned>(d.high_bit + 1 - d.stored_bits);
   }
@@ -229,7 +230,7 @@ struct SampleFeed::State {
       frame.resize(static_cast<std::size_t>(samples.frame_bytes()));
     }
     if (samples.has_unused()) with_word(samples.bytes, [this](auto word) { split<decltype(word)>(); });
-    if (samples.has_pad()) {  // as if it were the bits of one more sample
+    if (samples.has_pad()) {  // treated as the bits of one more sample
       beside_zeros.add(last);
       beside_signs.add(last);
     }
@@ -270,7 +271,7 @@ void SampleFeed::finish(VolumeFile& file) const {
   std::optional<Bytes> zeros = s.beside_zeros.finish();
   if (s.samples.is_signed && s.samples.shift == 0) {
     std::optional<Bytes> signs = s.beside_signs.finish();
-    if (signs && signs->empty()) return;  // words are values
+    if (signs && signs->empty()) return;  // the words are the values
     if (signs && (!zeros || signs->size() < zeros->size())) {
       file.order |= kOrderSigns;
       file.unused = std::move(*signs);

@@ -1,5 +1,6 @@
-// Nothing is averaged: a slice that stands askew, or is there twice, would move all others.
-// Source: DICOM PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of their own), C.8.8.3 (offsets of frames).
+// Orders the slices of a DICOM series and finds their geometry. Values are never averaged, because one tilted or
+// duplicated slice would shift all others. Sources: DICOM PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry
+// of their own), C.8.8.3 (offsets of frames).
 #include "io/volume/dicom_series.h"
 
 #include <algorithm>
@@ -13,9 +14,9 @@ namespace trivelet::io {
 
 namespace {
 
-constexpr double kSame = 1e-3;             // millimetres, and parts of a direction
-constexpr std::size_t kMostNamed = 8;      // files, in a remark
-constexpr std::size_t kMostGroups = 1000;  // of files that are alike
+constexpr double kSame = 1e-3;             // tolerance in millimetres, and in components of direction vectors
+constexpr std::size_t kMostNamed = 8;      // files named in a remark
+constexpr std::size_t kMostGroups = 1000;  // different kinds of files
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -44,10 +45,10 @@ bool same_plane(const DicomFile& a, const DicomFile& b) {
          near(a.geometry.spacing, b.geometry.spacing);
 }
 
-/// The slice that most others are like; of several the first.
+/// The first slice of the largest group of equal ones.
 std::size_t usual_of(const std::vector<DicomSlice>& slices,
                      const std::function<bool(const DicomFile&, const DicomFile&)>& alike) {
-  std::vector<std::pair<std::size_t, std::size_t>> groups;  // the first of each, and how many
+  std::vector<std::pair<std::size_t, std::size_t>> groups;  // the first slice and the size of each group
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const auto group = std::find_if(groups.begin(), groups.end(),
                                     [&](const auto& g) { return alike(slices[g.first].found, slices[i].found); });
@@ -61,7 +62,7 @@ std::size_t usual_of(const std::vector<DicomSlice>& slices,
       ->first;
 }
 
-/// Moves slices behind the others, or drops them, and says so once for each reason.
+/// Moves slices that do not match behind the others, or drops them, with one remark for each reason.
 class Misfits {
  public:
   Misfits(std::vector<DicomSlice>& slices, bool only_matching) : slices_(slices), drop_(only_matching) {}
@@ -70,7 +71,7 @@ class Misfits {
     if (!odd_.insert(slice).second) return;
     by_reason_[reason].push_back(slices_[slice].file.name);
   }
-  /// How many are left in front.
+  /// Returns how many remain in front.
   std::size_t take_out(std::size_t matching, std::vector<std::string>& remarks) {
     std::vector<DicomSlice> front, back;
     for (std::size_t i = 0; i < slices_.size(); ++i) {
@@ -103,7 +104,7 @@ std::string samples_text(const DicomFile& d) {
          (d.is_signed ? ", signed" : "") + (d.big_endian ? ", big-endian" : "");
 }
 
-/// The matrix from the corner of the first slice, `step` from each slice to the next.
+/// The matrix whose origin is the corner of the first slice and whose third column is `step`.
 void set_affine(VolumeInfo& info, const DicomGeometry& g, const std::vector<double>& corner,
                 const std::vector<double>& step) {
   const double sign[3] = {-1, -1, 1};
@@ -123,7 +124,7 @@ double apart(const std::array<double, 3>& a, const std::array<double, 3>& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-/// Files of several frames each that have the same places: every one is a volume, or several.
+/// Whether two files of several frames have the same positions; if so, each is one volume or several.
 bool same_places(const DicomFile& a, const DicomFile& b) {
   const auto near_place = [](const auto& x, const auto& y) { return apart(x, y) <= kSame; };
   return a.frames == b.frames && a.one_orientation == b.one_orientation && near(a.frame_offsets, b.frame_offsets) &&
@@ -131,7 +132,7 @@ bool same_places(const DicomFile& a, const DicomFile& b) {
          std::equal(a.places.begin(), a.places.end(), b.places.begin(), b.places.end(), near_place);
 }
 
-/// Files of which some have several frames, in the order of their numbers. Returns how many volumes they are.
+/// Sorts files, some of which have several frames, by number. Returns how many volumes they form.
 std::uint64_t place_files_of_frames(const std::vector<DicomSlice>& slices, VolumeInfo& info,
                                     std::vector<std::string>& remarks) {
   const DicomFile& first = slices.front().found;
@@ -145,9 +146,9 @@ std::uint64_t place_files_of_frames(const std::vector<DicomSlice>& slices, Volum
   return 1;
 }
 
-/// By position, those of one position by their numbers.
+/// Sorts by position; slices at one position by number.
 void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
-  std::vector<std::pair<std::size_t, DicomSlice>> sorted;  // with the number of the position
+  std::vector<std::pair<std::size_t, DicomSlice>> sorted;  // with the index of the position
   const auto end = slices.begin() + static_cast<std::ptrdiff_t>(matching);
   std::stable_sort(slices.begin(), end,
                    [](const DicomSlice& a, const DicomSlice& b) { return a.position < b.position; });
@@ -162,11 +163,11 @@ void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
   for (std::size_t i = 0; i < matching; ++i) slices[i] = std::move(sorted[i].second);
 }
 
-/// Several volumes: every position as many times. Sorts them one after the other, and returns how many they are. Else
-/// what is there more often than most is a misfit.
+/// If all positions occur equally often, sorts the slices into that many volumes and returns the number. Otherwise
+/// slices in excess of the usual count are misfits.
 std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
                            std::vector<std::string>& remarks) {
-  std::vector<std::size_t> first;  // slice of each position
+  std::vector<std::size_t> first;  // first slice of each position
   for (std::size_t i = 0; i < matching; ++i)
     if (i == 0 || slices[i].position - slices[i - 1].position > kSame) first.push_back(i);
   const std::size_t positions = first.size();
@@ -207,8 +208,8 @@ void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<dou
                         " and " + printable(slices[i + 1].file.name));
 }
 
-/// From slice to slice: what it is where the distance is the usual one. The line through the corners of the slices
-/// leaves the normal when the gantry was tilted.
+/// The step between slices of the usual distance. If the gantry was tilted, the line through the corners is not along
+/// the normal.
 std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual) {
   std::vector<double> parts[3];
   for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -271,7 +272,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
                            std::vector<std::string>& remarks) {
   const auto end = [&] { return slices.begin() + static_cast<std::ptrdiff_t>(matching); };
   const DicomGeometry geometry = slices.front().found.geometry;
-  // Along the normal of the slices if all say where they are, else by number.
+  // Sorts along the normal if all slices have positions, else by number.
   const bool placed = matching > 1 && std::all_of(slices.begin(), end(), [](const DicomSlice& s) {
                         return has_place(s.found.geometry) && s.found.frames == 1;
                       });
@@ -287,7 +288,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
     if (s.found.geometry.position.size() == 3) s.position = dot(normal, s.found.geometry.position);
   sort_along_normal(slices, matching);
   const std::size_t volumes = divide_volumes(slices, matching, only_matching, remarks);
-  const std::uint64_t axis = matching < slices.size() ? 1 : volumes;  // a fourth
+  const std::uint64_t axis = matching < slices.size() ? 1 : volumes;  // along a fourth axis
   std::vector<double> gaps;
   for (std::size_t i = 1; i < matching / volumes; ++i) gaps.push_back(slices[i].position - slices[i - 1].position);
   if (gaps.empty()) return axis;
@@ -309,7 +310,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
 
 std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std::string>& remarks) {
   const DicomGeometry& g = d.geometry;
-  if (d.frames > 1 && has_place(g) && d.frame_offsets.size() == d.frames) {  // of doses: along the normal
+  if (d.frames > 1 && has_place(g) && d.frame_offsets.size() == d.frames) {  // dose grids: along the normal
     const double step = d.frame_offsets[1] - d.frame_offsets[0];
     bool regular = std::fabs(step) > kSame;
     for (std::size_t i = 1; i < d.frames; ++i)

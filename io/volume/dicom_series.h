@@ -1,4 +1,4 @@
-// The files of a DICOM series as slices of one volume: which belong to it, in what order, and how far apart. Internal
+// Assembles the files of a DICOM series into a volume: which slices belong to it, their order and distances. Internal
 // to io.
 #pragma once
 
@@ -13,24 +13,24 @@ struct DicomSlice {
   FileToRead file;
   DicomFile found;
   double position = 0;     ///< along the normal of the series
-  bool converted = false;  ///< from compressed pixels
-  bool has_end = true;     ///< these end with their delimiter
+  bool converted = false;  ///< converted from compressed pixels
+  bool has_end = true;     ///< compressed pixels end with their delimiter
 };
 
-/// "a.dcm, b.dcm and 3 more"
+/// For messages: "a.dcm, b.dcm and 3 more".
 std::string names_of(const std::vector<std::string>& names);
 
-/// Those that are like most of the others come first: size, type, orientation, spacing, and each instance once. The
-/// others are named in the remarks and stand behind, or, with `only_matching`, are left out. Unsupported where their
-/// samples cannot be in one volume. Returns how many belong together.
+/// Moves the largest group of matching slices (size, type, orientation, spacing, distinct instances) to the front.
+/// Remarks name the others, which follow, or are dropped with `only_matching`. Throws Unsupported if their samples
+/// cannot be in one volume. Returns the number of matching slices.
 std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, std::vector<std::string>& remarks);
 
-/// Sorts the first `matching` slices of a series of several files, finds the distance and the matrix, and remarks on
-/// gaps. Returns how many volumes they are.
+/// Sorts the first `matching` slices of several files, finds distance and matrix, and remarks on gaps. Returns the
+/// number of volumes.
 std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching, VolumeInfo& info,
                            std::vector<std::string>& remarks);
 
-/// The same for the frames of one file, in their order.
+/// The same for the frames of one file, whose order is kept.
 std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std::string>& remarks);
 
 }  // namespace trivelet::io

@@ -1,4 +1,4 @@
-// What surrounds the voxels: as bytes for the stream, and back into files.
+// Envelopes: the bytes around the voxels of volume files, serialised for the stream and restored to files.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -47,7 +47,7 @@ class Fields {
     const std::uint64_t size = varint();
     total_ += size;
     if (size > kMaxHeadBytes || total_ > kMaxHeadBytes) bad("more than " + std::to_string(kMaxHeadBytes) + " bytes");
-    out.reserve(static_cast<std::size_t>(std::min(size, most_)));  // a vector that grows takes twice as much
+    out.reserve(static_cast<std::size_t>(std::min(size, most_)));  // growing a vector would take twice the memory
     in_.append(out, size, "header");
     return out;
   }
@@ -58,7 +58,7 @@ class Fields {
 
  private:
   VolumeInput& in_;
-  std::uint64_t most_;  // bytes there can be
+  std::uint64_t most_;  // upper bound of the bytes
   std::uint64_t total_ = 0;
 };
 
@@ -158,7 +158,7 @@ void set_compressed_size(std::vector<std::byte>& head, std::uint64_t size) {
   std::size_t last = first;
   while (last < line_end && text[last] >= '0' && text[last] <= '9') ++last;
   std::string number = std::to_string(size);
-  std::size_t room = last;  // blanks after the number are replaced
+  std::size_t room = last;  // blanks after the number may be overwritten
   while (room < line_end && text[room] == ' ' && room - first < number.size()) ++room;
   if (number.size() < last - first && room == last && last < line_end && text[last] == ' ')
     number.append(last - first - number.size(), ' ');
@@ -184,12 +184,12 @@ struct VolumeWriter::State {
   std::unique_ptr<FileSink> file;
   std::unique_ptr<Packer> outer;  // .gz
   std::unique_ptr<Packer> inner;  // the voxels' own packing
-  std::vector<std::byte> packed;  // packed voxels whose size must be in the header
+  std::vector<std::byte> packed;  // packed voxels whose size goes into the header
   std::size_t at = 0;
   std::uint64_t left = 0;
   std::atomic<std::uint64_t> bytes = 0;  // a thread compresses the data
   std::uint64_t packed_bytes = 0;        // of all files packed by zlib
-  bool header_last = false;              // a header with the packed size of the data in another file
+  bool header_last = false;              // the header needs the packed size of another file's data
   bool opened = false;
   fs::path folder_made;
 
@@ -240,7 +240,7 @@ struct VolumeWriter::State {
     opened = true;
     const std::string name = path_of(at);
     file = std::make_unique<FileSink>(name, overwrite);
-    // A file that was compressed without its name saying so is so again only if the name to be written says so.
+    // A file that was compressed without a telling name is compressed again only if the name to write tells so.
     const bool data_alone = current().packing == Packing::kGzip && current().head.empty();
     if (lower(name).ends_with(".gz") && !data_alone)
       outer = make_packer([this](const void* d, std::size_t n) { file->write(d, n); }, false,
@@ -286,7 +286,7 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
   State& s = *state_;
   s.envelope = std::move(envelope);
   s.path = path;
-  // The voxels of a pair were named; the header is beside them.
+  // The user names the voxels of a pair; the header is beside them.
   const bool pair = s.envelope.files.size() == 2 && s.envelope.format.rfind("nifti", 0) == 0;
   if (const std::vector<std::string> headers = pair_header_names(path); pair && !headers.empty()) s.path = headers[0];
   s.overwrite = overwrite;
@@ -306,7 +306,7 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
     require(!error && fs::is_directory(path), ErrorKind::kIo,
             "cannot make the folder " + path + (error ? ": " + error.message() : ""));
   }
-  // Files that are there are found before any work is done.
+  // Checks for existing files before any work.
   for (std::size_t i = 0; i < s.envelope.files.size() && s.path != "-"; ++i)
     require(!fs::is_regular_file(s.path_of(i)) || s.replaceable(i), ErrorKind::kBadArgument,
             s.path_of(i) + (overwrite ? " exists, and its name comes from the stream; remove it if it is not needed"

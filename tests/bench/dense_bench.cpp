@@ -1,9 +1,9 @@
-// Bytes and speed of the dense coder beside the fast one, on coefficients of raw clips.
+// Compares bytes and speed of the dense and the fast coder on coefficients of raw clips.
 //
 //   dense_bench [--steps 6,12,24,44] [--lossless] [--dyadic] [--levels N] [--temporal N] [--block 128] [--tables FILE]
 //               [--gop 32] NAME=FILE:WIDTHxHEIGHT:FORMAT …
 //
-// Times are of the coder alone (quantiser included), one thread. Every block is decoded and compared.
+// Times are those of quantiser and coder on one thread. Every block is decoded and compared.
 
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ using namespace trivelet::bench;
 
 namespace {
 
-// Seconds of this thread, so that a busy machine disturbs little.
+// CPU seconds of this thread, which other programs disturb little.
 double now() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

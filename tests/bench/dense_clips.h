@@ -1,4 +1,4 @@
-// Raw clips and their coefficients for the programs that train and measure the dense coder.
+// Loads raw clips and transforms them, for the programs that train and measure the dense coder.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ inline Clip load_clip(const std::string& text) {
   return c;
 }
 
-/// A table file of train_dense without the quotes and ends of lines.
+/// A table file of train_dense without quotes and line ends.
 inline std::string read_table_text(const std::string& path) {
   std::FILE* f = std::fopen(path.c_str(), "rb");
   if (!f) {
@@ -72,7 +72,7 @@ inline std::string read_table_text(const std::string& path) {
   return text;
 }
 
-/// One component of one GOP, transformed.
+/// The coefficients of one component of one GOP.
 template <class T>
 struct Volume {
   std::vector<T> memory;

@@ -2,13 +2,12 @@
 //
 //   nvjpeg2000 CLIP_WIDTHxHEIGHT.yuv [--rates 0.1,0.25,…] [--in-flight N] [--seconds S]
 //
-// For HTJ2K and J2K and every rate (bits per luma pixel, all planes counted) it finds the quantisation step by bisection
-// on the first frames, codes all frames with it, decodes them, and prints a line of CSV: codec, step, frames, bits per
-// pixel, PSNR of all planes, PSNR of luma, frames a second encoding and decoding. Speeds: N threads with a stream
-// each go through the frames again and again for S seconds; a frame goes from page-locked memory to a codestream in host
-// memory, and from there to page-locked memory (S = 0: speeds are not measured). 9/7 wavelet, five levels, blocks of 64x64, one tile, no layers. Every
-// frame is one picture of three components, or, where the library refuses subsampled ones, three grey pictures; the
-// line of the codec on standard error says which.
+// For HTJ2K and J2K and every rate (bits per luma pixel, all planes counted) it finds the quantisation step by
+// bisection on the first frames, codes and decodes all frames, and prints a line of CSV: codec, step, frames, bits per
+// pixel, PSNR of all planes, PSNR of luma, frames a second encoding and decoding. For the speeds N threads, each with
+// its stream, code the frames repeatedly for S seconds, from page-locked memory to host memory and back (S = 0: no
+// speeds). Settings: 9/7 wavelet, five levels, blocks of 64x64, one tile, no layers. A frame is one picture of three
+// components, or three grey pictures where the library refuses subsampled components; standard error says which.
 //
 // Not part of the build: see nvjpeg2000.sh.
 #include <cuda_runtime_api.h>
@@ -77,11 +76,11 @@ Clip load(const std::string& path) {
 
 struct Settings {
   bool ht = true;
-  bool together = true;  ///< one picture of three components, else three grey ones
+  bool together = true;  // one picture of three components; else three grey ones
   double step = 0.1;
 };
 
-/// What one thread needs to code and decode a frame.
+/// The state of one thread that codes and decodes frames.
 class Worker {
  public:
   Worker(const Clip& clip, const Settings& settings) : clip_(clip), settings_(settings) {
@@ -136,7 +135,8 @@ class Worker {
       std::size_t length = 0;
       check(nvjpeg2kEncodeRetrieveBitstream(encoder_, states_[i], nullptr, &length, stream_), "length");
       out[static_cast<std::size_t>(i)].resize(length);
-      check(nvjpeg2kEncodeRetrieveBitstream(encoder_, states_[i], out[static_cast<std::size_t>(i)].data(), &length, stream_),
+      check(nvjpeg2kEncodeRetrieveBitstream(encoder_, states_[i], out[static_cast<std::size_t>(i)].data(), &length,
+                                            stream_),
             "bitstream");
     }
     check(cudaStreamSynchronize(stream_), "encoding");
@@ -234,7 +234,7 @@ std::vector<Coded> encode_all(const Clip& clip, Worker& worker, int frames) {
 }
 
 double find_step(const Clip& clip, Worker& worker, double rate) {
-  double low = 1e-5, high = 1e3;  // bits fall as the step grows
+  double low = 1e-5, high = 1e3;  // bits fall with the step
   const int frames = clip.frames < 3 ? clip.frames : 3;
   for (int i = 0; i < 22 && high / low > 1.002; ++i) {
     const double step = std::sqrt(low * high);
@@ -244,7 +244,7 @@ double find_step(const Clip& clip, Worker& worker, double rate) {
   return high;
 }
 
-/// Frames a second when all workers do `work` on frame after frame for `seconds`; 0 without any.
+/// Frames a second when all workers repeat `work` for `seconds`; 0 without workers.
 double speed(const Clip& clip, std::vector<std::unique_ptr<Worker>>& workers, double seconds,
              const std::function<void(Worker&, int frame, Coded& scratch)>& work) {
   using Clock = std::chrono::steady_clock;
@@ -252,7 +252,7 @@ double speed(const Clip& clip, std::vector<std::unique_ptr<Worker>>& workers, do
   std::atomic<long> next{0}, failed{0};
   std::atomic<bool> stop{false};
   double took = 0;
-  for (const bool warm : {false, true}) {  // the first round takes memory
+  for (const bool warm : {false, true}) {  // the first round allocates memory
     next = 0;
     stop = false;
     const auto begun = Clock::now();
@@ -297,15 +297,15 @@ void measure(const Clip& clip, Settings settings, double rate, int threads, doub
   for (int i = 0; i < (seconds > 0 ? threads : 0); ++i) workers.push_back(std::make_unique<Worker>(clip, settings));
   const double encode =
       speed(clip, workers, seconds, [&](Worker& w, int f, Coded& scratch) { w.encode(clip.frame(f), scratch); });
-  const double decode = speed(clip, workers, seconds,
-                              [&](Worker& w, int f, Coded&) { w.decode(coded[static_cast<std::size_t>(f)]); });
+  const double decode =
+      speed(clip, workers, seconds, [&](Worker& w, int f, Coded&) { w.decode(coded[static_cast<std::size_t>(f)]); });
   std::printf("%s,%g,%d,%.5f,%.4f,%.4f,%.1f,%.1f\n", settings.ht ? "htj2k" : "j2k", settings.step, clip.frames,
               bits_per_pixel(clip, coded), psnr(all, static_cast<double>(clip.frame_bytes) * clip.frames),
               psnr(luma, static_cast<double>(clip.planes[0].bytes()) * clip.frames), encode, decode);
   std::fflush(stdout);
 }
 
-/// Whether frames can be coded as one picture with subsampled components, and come back.
+/// Whether a frame can be coded and decoded as one picture with subsampled components.
 bool takes_subsampled(const Clip& clip, Settings settings) {
   try {
     settings.together = true;
@@ -327,7 +327,8 @@ int main(int argc, char** argv) {
   int threads = 16;
   double seconds = 1;
   try {
-    if (argc < 2) throw std::runtime_error("usage: nvjpeg2000 CLIP_WIDTHxHEIGHT.yuv [--rates R,…] [--in-flight N] [--seconds S]");
+    if (argc < 2)
+      throw std::runtime_error("usage: nvjpeg2000 CLIP_WIDTHxHEIGHT.yuv [--rates R,…] [--in-flight N] [--seconds S]");
     for (int i = 2; i + 1 < argc; i += 2) {
       const std::string option = argv[i];
       if (option == "--rates") {
@@ -347,10 +348,11 @@ int main(int argc, char** argv) {
       Settings settings;
       settings.ht = ht;
       settings.together = takes_subsampled(clip, settings);
-      std::fprintf(stderr, "%s: %s\n", ht ? "htj2k" : "j2k", settings.together ? "one picture of three components" : "three grey pictures");
+      std::fprintf(stderr, "%s: %s\n", ht ? "htj2k" : "j2k",
+                   settings.together ? "one picture of three components" : "three grey pictures");
       for (const double rate : rates) try {
           measure(clip, settings, rate, threads, seconds);
-        } catch (const std::exception& e) {  // the other rates may do
+        } catch (const std::exception& e) {  // other rates may work
           std::fprintf(stderr, "%s at %g bits per pixel: %s\n", ht ? "htj2k" : "j2k", rate, e.what());
         }
     }

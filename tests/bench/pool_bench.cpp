@@ -1,5 +1,5 @@
-// The library's threads beside oneTBB's, which Workers lets a caller bring: calls of parallel_for with next to nothing to
-// do, and whole encodings and decodings in turns, of which the CPU seconds count where other programs run.
+// Compares the library's threads with oneTBB's, used through Workers: parallel_for calls with almost no work, and whole
+// encodings and decodings in turns. If other programs run, compare CPU seconds.
 //   pool_bench FRAMES.yuv WIDTH HEIGHT FRAMES [THREADS]       8 bits, 4:2:0
 #include <sys/resource.h>
 #include <tbb/parallel_for.h>

@@ -1,12 +1,12 @@
-// Trains the start tables of the dense coder.
+// Trains the initial context tables of the dense coder.
 //
 //   train_dense [--steps 6,12,24,44] [--lossless] [--dyadic] [--gop N] [--temporal N] [--levels N] [--block 128] --out
 //   FILE CLIP …
 //
-// CLIPs are NAME=FILE:WIDTHxHEIGHT:FORMAT as in dense_clips.h. Codes every block and keeps, per context and segment,
-// how often the decision was 0 and 1. A start state is the beta prior that makes these pairs most likely: its mean is
-// the probability, its weight the number of decisions the state pretends to have seen. Contexts that hardly occur lean
-// on the same context pooled over resolutions, then over all classes.
+// CLIPs are NAME=FILE:WIDTHxHEIGHT:FORMAT as in dense_clips.h. The program codes every block and counts, per context
+// and segment, the decisions 0 and 1. The initial state is the beta prior with the highest likelihood of these pairs:
+// its mean is the probability, its weight the number of virtual decisions. Rare contexts fall back to the same context
+// pooled over resolutions, then over all classes.
 
 #include <array>
 #include <cmath>
@@ -29,7 +29,7 @@ struct Pair {
 };
 using Samples = std::vector<std::vector<Pair>>;  // [class * kContexts + context]
 
-// Counts instead of coding.
+// Counts decisions instead of coding them.
 template <class T>
 struct CountingCoder {
   static constexpr bool kDecoding = false;
@@ -98,7 +98,7 @@ void collect(const Clip& clip, const Setup& setup, int block_size, float step, S
   });
 }
 
-// Bits that a beta prior with mean p and weight w spends on the pairs.
+// Bits for the pairs under a beta prior with mean p and weight w.
 double cost(const std::vector<Pair>& pairs, double p, double w) {
   const double a = w * p;
   const double b = w * (1 - p);
@@ -109,16 +109,16 @@ double cost(const std::vector<Pair>& pairs, double p, double w) {
   return sum / std::log(2.0);
 }
 
-// A start state by its numbers in the tables.
+// The table entry of an initial state.
 struct Prior {
   std::size_t p = kStartProbabilityCount / 2;
   std::size_t w = 0;
   double mean() const { return kStartProbabilities[p] / 65536.0; }
 };
 
-// The best start state. `fallback` counts as four decisions.
+// The most likely initial state. `fallback` counts as four decisions.
 Prior fit(const std::vector<Pair>& pairs, const Prior& fallback) {
-  double ones = 0, all = 0;  // a segment counts for at most eight decisions
+  double ones = 0, all = 0;  // a segment counts as at most eight decisions
   for (const Pair& q : pairs) {
     const double n = q.ones + q.zeros;
     ones += q.ones / n * std::min(n, 8.0);

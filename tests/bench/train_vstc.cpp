@@ -1,10 +1,11 @@
-// Trains the start values of VSTC's contexts: codec/still/vstc/vstc_tables.h.
+// Trains the initial values of VSTC's contexts: codec/still/vstc/vstc_tables.h.
 //
 //   train_vstc PICTURE... > codec/still/vstc/vstc_tables.h
 //
-// Codes the middle (up to 320x320 luma samples) of the first frame of every picture at QP 22, 27, 32 and 37 and counts
-// the decisions of every context; start value = (ones + 1/2) / (all + 1), pictures weighing by what they code. Pictures
-// to be compared with other codecs must not be among them. Decisions depend on the tables a little: run it twice.
+// The program codes the middle (up to 320x320 luma samples) of the first frame of every picture at QP 22, 27, 32 and 37
+// and counts the decisions of every context. Initial value = (ones + 1/2) / (all + 1), with pictures weighted by their
+// decisions. Exclude pictures that are used to compare codecs. Decisions depend slightly on the tables, so run it
+// twice.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

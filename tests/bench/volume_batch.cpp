@@ -1,8 +1,8 @@
-// How fast a batch of volumes is decoded by a GPU, through the interface in C:
+// Measures how fast a GPU decodes a batch of volumes through the C interface:
 //   volume_batch [CHUNKS [SIDE [DEVICE]]]
-// So many (64) chunks of SIDE^3 (256) voxels of 16 bits: waves with noise of four bits, coded by the wavelet with the fast
-// profile, once without loss and once with quality 70. tvl_decode_volumes then decodes all of them, four times by one handle,
-// to memory of the GPU and to memory of the host: GB/s of voxels each time, the first with making everything.
+// It makes CHUNKS (64) volumes of SIDE^3 (256) voxels of 16 bits, waves with four bits of noise, and codes them with
+// the fast profile, lossless and with quality 70. tvl_decode_volumes then decodes all of them four times with one
+// handle, to device memory and to host memory. It prints GB/s of voxels for each run; the first run includes all setup.
 #include <chrono>
 #include <cmath>
 #include <cstdio>

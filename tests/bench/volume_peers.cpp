@@ -1,12 +1,11 @@
-// What other lossless coders make of a volume, slice by slice: bytes and seconds of CharLS (JPEG-LS) and OpenJPEG.
+// Lossless coding of a volume by CharLS (JPEG-LS) and OpenJPEG, slice by slice: bytes and seconds.
 //
 //   volume_peers VOLUME                 one line per coder: name, bytes, seconds of processor time to encode and decode
 //   volume_peers VOLUME --raw OUT.raw   the samples both get, as 16-bit or 8-bit little-endian planes, for
 //                                       coders that are programs of their own; prints width, height, bits
 //
-// Samples are what a user of these coders would give them: integers made non-negative by subtracting the least value,
-// with as many bits as the range needs (neither coder knows about values that never occur). Every slice is decoded and
-// compared.
+// The samples are what a user of these coders would choose: integers minus the least value, with as many bits as the
+// range needs (neither coder exploits values that never occur). Every slice is decoded and compared.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -39,7 +38,7 @@ struct Result {
 };
 
 #if defined(TRIVELET_HAVE_CHARLS) || defined(TRIVELET_HAVE_OPENJPEG)
-double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // of the processor
+double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // CPU time
 #endif
 
 #ifdef TRIVELET_HAVE_CHARLS

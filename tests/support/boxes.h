@@ -24,20 +24,20 @@ inline void store(std::uint8_t* p, std::uint64_t v, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) p[i] = static_cast<std::uint8_t>(v >> (8 * i));
 }
 
-/// Puts the CRC-32C of all but the last four bytes there.
+/// Writes the CRC-32C of all bytes but the last four into the last four.
 inline void repair_crc(std::uint8_t* p, std::size_t size) {
   if (size >= 4) store(p + size - 4, crc32c(p, size - 4), 4);
 }
 
 struct BoxAt {
   std::string type;
-  std::size_t at = 0;      ///< of its header
-  std::size_t length = 0;  ///< of its payload, not beyond the end of the stream
+  std::size_t at = 0;      ///< offset of its header
+  std::size_t length = 0;  ///< of its payload, clipped to the end of the stream
   std::size_t payload() const { return at + kBoxHeaderBytes; }
   std::size_t end() const { return payload() + length; }
 };
 
-/// Boxes in order, whatever their checksums say; the last may be cut.
+/// Boxes in order, whatever their checksums are; the last one may be truncated.
 inline std::vector<BoxAt> list_boxes(const std::uint8_t* p, std::size_t size) {
   std::vector<BoxAt> boxes;
   for (std::size_t at = sizeof kSignature; at + kBoxHeaderBytes <= size;) {
@@ -52,10 +52,10 @@ inline std::vector<BoxAt> list_boxes(const std::uint8_t* p, std::size_t size) {
   return boxes;
 }
 
-/// Where the fields after the features begin, with the profile, in the payload of Head.
+/// Offset of the fields after the features, beginning with the profile, in the payload of Head.
 inline std::size_t head_fields(const std::uint8_t* payload) { return 19u + payload[18]; }
 
-/// `payload` with its checksum, if it has one.
+/// A box with this payload, and its checksum if it has one.
 inline Bytes make_box(const char* type, const Bytes& payload) {
   Bytes out(kBoxHeaderBytes);
   write_box_header(type, payload.size(), out.data());
@@ -63,17 +63,17 @@ inline Bytes make_box(const char* type, const Bytes& payload) {
   return out;
 }
 
-/// A box beside the pictures, with this content and its checksum.
+/// An additional box with this content and its checksum.
 inline Bytes make_extra_box(const char* type, Bytes content) {
   content.resize(content.size() + kBoxCrcBytes);
   repair_crc(content.data(), content.size());
   return make_box(type, content);
 }
 
-/// Where the stored checksums and sizes of the chunks of a GOP header are. Stops if the header ends early.
+/// Offsets of the stored checksums and sizes of chunks in a GOP header. Stops if the header ends early.
 struct ChunkPlace {
   std::uint64_t size = 0;
-  std::size_t crc_at = 0;  ///< in the header; meaningless when the size is 0
+  std::size_t crc_at = 0;  ///< in the header; undefined if the size is 0
 };
 inline std::vector<ChunkPlace> find_chunks(const StreamHeader& h, const std::uint8_t* p, std::size_t size) {
   std::vector<ChunkPlace> chunks;
@@ -123,7 +123,7 @@ inline std::vector<ChunkPlace> find_chunks(const StreamHeader& h, const std::uin
   return chunks;
 }
 
-/// Corrects every checksum of a stream that can be found: those of boxes, headers, chunks, index and end.
+/// Corrects all checksums of a stream that can be located: of boxes, headers, chunks, index and end.
 inline void repair(Bytes& s) {
   if (s.size() < sizeof kSignature) return;
   std::memcpy(s.data(), kSignature, sizeof kSignature);
@@ -159,7 +159,7 @@ inline void repair(Bytes& s) {
   }
 }
 
-/// A stream that can only be read forward, a few bytes at a time.
+/// A forward-only stream that delivers a few bytes at a time.
 class Pipe final : public ByteSource {
  public:
   Pipe(const void* data, std::size_t size, std::size_t piece = 1000) : memory_(data, size), piece_(piece) {}

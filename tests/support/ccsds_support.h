@@ -1,4 +1,4 @@
-// Helpers of the CCSDS 122.0 tests: PGM and raw pictures, the few JSON values of a test vector, PSNR, random pictures.
+// Helpers of the CCSDS 122.0 tests: PGM and raw pictures, JSON values of test vectors, PSNR, random pictures.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace ccsds_test {
 
-/// A picture in 32-bit samples, and its bytes as the codec takes them.
+/// A picture with 32-bit samples, and its bytes in the codec's layout.
 struct Picture {
   int width = 0, height = 0, bits = 8;
   bool is_signed = false;
@@ -60,7 +60,7 @@ inline Picture unpack(const std::byte* data, int width, int height, int bits, bo
   return p;
 }
 
-/// P5 of 8 or 16 bits without comments; `bits` as the vector says.
+/// Reads P5 of 8 or 16 bits without comments; `bits` comes from the test vector.
 inline Picture read_pgm(const std::filesystem::path& path, int bits) {
   const std::vector<std::byte> data = read_file(path);
   const std::string head(reinterpret_cast<const char*>(data.data()), std::min<std::size_t>(data.size(), 64));
@@ -84,7 +84,7 @@ inline double psnr(const Picture& a, const Picture& b) {
   return 10 * std::log10(peak * peak * static_cast<double>(a.samples.size()) / sum);
 }
 
-/// The value after "key": in a small JSON text, without quotes; empty when absent.
+/// The value of "key" in a small JSON text, without quotes; empty if it is missing.
 inline std::string json_value(const std::string& text, const std::string& key) {
   std::size_t at = text.find('"' + key + "\":");
   if (at == std::string::npos) return {};
@@ -112,7 +112,7 @@ inline std::filesystem::path vectors_folder() {
 
 enum class Content { kNoise, kSmooth, kSparse, kConstant, kExtreme };
 
-/// A picture of `bits` bits whose samples use the whole range in the manner of `content`.
+/// A random picture whose samples use the whole range of `bits` bits, with the statistics of `content`.
 inline Picture random_picture(std::mt19937& rng, int width, int height, int bits, bool is_signed, Content content) {
   Picture p{width, height, bits, is_signed, {}, {}};
   p.samples.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
@@ -137,7 +137,7 @@ inline Picture random_picture(std::mt19937& rng, int width, int height, int bits
   return p;
 }
 
-/// A picture and parameters drawn from everything the standard allows.
+/// A random picture with random parameters from everything that the standard allows.
 struct Case {
   Picture picture;
   trivelet::ccsds122::Params params;
@@ -183,7 +183,7 @@ inline Case make_case(std::mt19937& rng, int usual = 100) {
   p.transpose = pick(0, 3) == 0;
   if (pick(0, 3) == 0) {
     p.custom_weights = true;
-    // Up to 2 above 20 bits, so that weighted coefficients stay within 31 bits.
+    // At most 2 above 20 bits, so that weighted coefficients fit into 31 bits.
     for (auto& w : p.weights) w = static_cast<std::uint8_t>(pick(0, p.bits > 20 ? 2 : 3));
   }
   const double samples = static_cast<double>(wide) * high;

@@ -1,4 +1,4 @@
-// Shared by tests of the container, beside boxes.h: a header, and the exception of a function.
+// Helpers of the container tests, beside boxes.h: a header, and the exception of a function.
 #pragma once
 
 #include <gtest/gtest.h>

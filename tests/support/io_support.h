@@ -1,4 +1,4 @@
-// Shared by tests of readers and writers: formats and random frames, files in a temporary folder, the ffmpeg program.
+// Helpers of the tests of readers and writers: formats, random frames, temporary files, the ffmpeg program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline VideoInfo make_info(const std::string& format, Size size) {
   return info;
 }
 
-/// Random frames with the extreme values well represented.
+/// Random frames in which extreme values are frequent.
 inline Gop random_gop(const VideoInfo& info, int frames) {
   std::mt19937 engine(static_cast<unsigned>(info.width * 1000 + info.format.bits));
   const auto random = [&] { return static_cast<unsigned>(engine()); };

@@ -1,11 +1,11 @@
-// For tests of decoders that leave out zeros.
+// For tests of decoders that do not write zero patches.
 #pragma once
 
 #include "codec/transform/zero_patches.h"
 
 namespace trivelet::test {
 
-/// Writes the zeros that were left out of a field whose picture is divided `levels` times.
+/// Writes the omitted zeros of a field whose picture has `levels` levels.
 template <class T>
 void write_zeros(const ZeroPatches& left_out, const Field<T>& field, int levels) {
   for (int t = 0; t < field.shape.frames; ++t)

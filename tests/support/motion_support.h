@@ -1,4 +1,4 @@
-// Shared by the tests of motion: clips in which something moves.
+// Clips with motion, for the motion tests.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace trivelet::test {
 
-// Two textures that move apart, one over the other, with a little noise.
+// Two textures that move apart, one in front of the other, with a little noise.
 inline void draw(Gop& gop, int frames, int first, const PixelFormat& format, std::uint32_t seed) {
   gop.set_frames(frames);
   const int most = (1 << format.bits) - 1;

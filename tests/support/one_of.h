@@ -1,5 +1,5 @@
-// Tests over everything there is (every byte, every option) try a part of it; TRIVELET_FULL=1 in the environment, which
-// tests/run.sh --full sets, makes them try all.
+// Sampling of large test grids (every byte, every option). TRIVELET_FULL=1 in the environment, which tests/run.sh
+// --full sets, runs all cases.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 namespace trivelet::test {
 
 #if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;  ///< everything takes ten times as long
+inline constexpr bool kSanitized = true;  ///< runs take ten times as long
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool kSanitized = true;
@@ -24,8 +24,8 @@ inline bool full() {
   return set != nullptr && std::strcmp(set, "") != 0 && std::strcmp(set, "0") != 0;
 }
 
-/// Says which cases to try: one of `n`, or all of them. Choose an `n` that has no divisor in common with the numbers of
-/// options, so that each of them has its turn.
+/// Selects every n-th case, or all of them. Choose an `n` that is coprime to the numbers of options, so that every
+/// option is tested.
 class OneOf {
  public:
   explicit OneOf(unsigned n) : n_(full() ? 1 : n) {}

@@ -1,4 +1,4 @@
-// Shared by tests of the predictive profile: a picture's block, encoding and decoding it, damage.
+// Helpers of the tests of the predictive profile: a picture's block, its encoding and decoding, damage.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ inline std::vector<std::uint8_t> encode_block(const Gop& gop, const VideoInfo& i
   return out;
 }
 
-/// coder(block, bytes, size) for a codeword after which no byte may be read; an empty one means all zero.
+/// Calls coder(block, bytes, size) with a codeword behind which no byte may be read; an empty codeword means all zero.
 template <class Coder>
 Gop decoded_block(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, const Coder& coder) {
   Gop gop(info, frames);
@@ -65,8 +65,8 @@ inline Gop decode_block(const std::vector<std::uint8_t>& codeword, const VideoIn
   });
 }
 
-/// Every truncated codeword is refused. Changed ones are mostly refused, or give samples, the same for every
-/// instruction set. Every other change is in the first bytes.
+/// Every truncated codeword is refused. Most changed codewords are refused; the others give the same samples with every
+/// instruction set. Half of the changes are in the first bytes.
 inline void expect_damage_is_found(const std::vector<std::uint8_t>& whole, std::uint32_t seed, std::size_t first_bytes,
                                    const std::function<Gop(const std::vector<std::uint8_t>&, SimdLevel)>& decode) {
   OneOf some(5);
@@ -98,7 +98,7 @@ inline void expect_damage_is_found(const std::vector<std::uint8_t>& whole, std::
     }
     refused += bad[0];
   }
-  EXPECT_GT(refused, tries / 2);  // the state's end tells, but of extra bits only what follows from them
+  EXPECT_GT(refused, tries / 2);  // the final state reveals damage, but extra bits only through what depends on them
 }
 
 }  // namespace trivelet::test

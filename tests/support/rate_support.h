@@ -1,4 +1,4 @@
-// Shared by tests of rates, of errors in the index and of rewriting: clips, parameters, and decoding of streams.
+// Helpers of the tests of rates, errors in the index, and rewriting: clips, parameters, and decoding.
 #pragma once
 
 #include <gtest/gtest.h>

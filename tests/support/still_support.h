@@ -1,4 +1,4 @@
-// Pictures that the tests of still images share with those of the GPU.
+// Pictures for the tests of still codecs, on the CPU and on a GPU.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace trivelet::test {
 
-/// Two waves in every component.
+/// A picture with two waves in every component.
 inline still::Image picture(int width, int height, ColourModel model, int bits, int subsampled) {
   still::Image image;
   image.width = width;

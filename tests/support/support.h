@@ -1,4 +1,4 @@
-// Shared by the tests: seeded patterns, tables of shapes and formats, the data folder.
+// Helpers of all tests: seeded patterns, tables of shapes and formats, the data folder.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ inline void fill(Gop& gop, int frames, const PixelFormat& format, Pattern patter
   for (int c = 0; c < gop.components(); ++c) {
     const MutableVolumeView v = gop.plane(c);
     for (int f = 0; f < frames; ++f) {
-      std::vector<double> along;  // the waves of a texture, once for all rows
+      std::vector<double> along;  // the waves of a texture, computed once for all rows
       if (pattern == Pattern::kTexture)
         for (int x = 0; x < v.shape.width; ++x) along.push_back(std::sin(0.9 * x + 0.3 * f));
       for (int y = 0; y < v.shape.height; ++y) {
@@ -108,7 +108,7 @@ inline VideoInfo video(int width, int height, const std::string& format, std::ui
   return v;
 }
 
-/// A clip held in memory, GOP by GOP.
+/// A clip in memory, GOP by GOP.
 struct Clip {
   VideoInfo info;
   std::vector<Gop> gops;
@@ -134,7 +134,7 @@ inline std::vector<std::byte> encode(const Clip& clip, EncoderParams params) {
   return std::move(sink.bytes);
 }
 
-/// Everything a decoder delivers.
+/// All GOPs of a stream.
 inline std::vector<Gop> decode(const std::vector<std::byte>& stream, const DecoderParams& params,
                                CodecStats* stats = nullptr) {
   MemorySource source(stream.data(), stream.size());
@@ -146,7 +146,7 @@ inline std::vector<Gop> decode(const std::vector<std::byte>& stream, const Decod
   return gops;
 }
 
-/// The folder with real clips and volumes, empty when it is not there: $TRIVELET_DATA or ../shared/data.
+/// The folder with real clips and volumes; empty if it is missing. $TRIVELET_DATA or ../shared/data.
 inline std::filesystem::path data_folder() {
   if (const char* set = std::getenv("TRIVELET_DATA"); set && *set) return set;
   const std::filesystem::path beside =

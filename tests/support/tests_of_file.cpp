@@ -1,5 +1,5 @@
-// The main function of a program that several files of tests are compiled into: PROGRAM [FILE] [--gtest_...] runs the
-// tests of FILE.cpp, or all.
+// The main function of a program compiled from several test files: PROGRAM [FILE] [--gtest_...] runs the tests of
+// FILE.cpp, or all tests.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// The names of the tests of that file, in the syntax of --gtest_filter.
+/// The names of that file's tests, in the syntax of --gtest_filter.
 std::string tests_of(const std::string& file) {
   std::string names;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();

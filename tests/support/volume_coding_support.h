@@ -1,4 +1,4 @@
-// Volumes coded and decoded in memory, and the ways to code them, for the tests of volumes.
+// Coding of volumes in memory with various parameters, for the volume tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace trivelet::test {
 
-/// Waves and a little noise, air at the sides, similar to real volumes. Values from `low` up.
+/// A synthetic volume similar to real ones: waves, a little noise, and air at the sides. Values begin at `low`.
 inline VolumeBytes make_body(const VolumeDescription& v, double low, double range) {
   std::mt19937 random(3);
   VolumeBytes out;
@@ -81,7 +81,7 @@ inline Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams 
   return d;
 }
 
-/// A box of a volume in memory.
+/// Crops a box out of a volume in memory.
 inline VolumeBytes cut(const VolumeDescription& v, const VolumeBytes& voxels, const VoxelRegion& r) {
   VolumeBytes out;
   const std::size_t voxel = v.voxel.bytes();
@@ -112,7 +112,7 @@ inline void expect_error(ErrorKind kind, const std::string& part, const std::fun
   }
 }
 
-/// The ways to code, fixed so that all of them are seen.
+/// A set of coding parameters; fixed, so that every choice is tested.
 struct Way {
   const char* name;
   VolumeTransform transform;

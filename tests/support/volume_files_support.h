@@ -1,4 +1,4 @@
-// Volumes in files for tests: a folder of them, read and written again.
+// Volume files for tests: a folder of them, reading and writing back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class VolumeFiles : public testing::Test {
                        reinterpret_cast<const std::byte*>(text.data()) + text.size());
   }
 
-  /// Reads a volume, twice, and writes its files again from what the stream would hold.
+  /// Reads a volume twice, and restores its files from what a stream would hold.
   struct Passed {
     io::VolumeInfo info;
     VolumeBytes voxels;

@@ -1,4 +1,4 @@
-// Scalars of every type for the tests of volumes.
+// Scalars of every type, for the volume tests.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ inline void put_scalar(VolumeBytes& out, std::uint64_t bits, const VoxelFormat& 
 
 enum class Content { kConstant, kEvery, kMultiples, kSparse, kRandom };
 
-/// Bits of scalar i of a volume.
+/// The bits of scalar i of a volume.
 inline std::uint64_t scalar_bits(Content content, VoxelType type, std::uint64_t i, std::mt19937_64& random) {
   const int bits = 8 * bytes_of(type);
   const auto real = [&](double v) {

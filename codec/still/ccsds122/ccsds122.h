@@ -46,9 +46,8 @@ struct Params {
   bool custom_weights = false;  ///< use `weights` (0..3 each) instead of the defaults; no effect with the float DWT
   Weights weights = kDefaultWeights;
 
-  std::uint32_t segment_blocks =
-      /// S, blocks of a segment, 16..2^20: ceil(width / 8) = a strip; all blocks of the picture = a frame
-      256;
+  /// S, blocks of a segment, 16..2^20: ceil(width / 8) = a strip; all blocks of the picture = a frame.
+  std::uint32_t segment_blocks = 256;
   int word_bytes = 1;         ///< coded word length in bytes, 1..8; segments end at a multiple of it
   bool optimal_dc = true;     ///< OptDCSelect: false = heuristic choice of the DC codes
   bool optimal_ac = true;     ///< OptACSelect: the same for the code of AC depths
@@ -61,7 +60,7 @@ struct Params {
   std::uint32_t segment_bytes = 0;  ///< SegByteLimit, header included; 0 = no limit. Rounded down to whole words
   bool shorten_last = true;         ///< reduce the limit of a shorter last segment in proportion to its blocks
   bool use_fill = false;            ///< pad every segment with zeros to SegByteLimit (needs segment_bytes)
-  /// size of the stream, distributed over the segments by slope; 0 = no limit. Excludes segment_bytes and use_fill
+  /// Size of the stream, distributed over the segments by slope; 0 = no limit. Excludes segment_bytes and use_fill.
   std::uint64_t total_bytes = 0;
 
   SimdLevel simd = SimdLevel::kBest;
