@@ -1,4 +1,4 @@
-// Encoder of codec.h, in terms of EncoderCore.
+// Encoder of codec.h, implemented by EncoderCore.
 
 #include <memory>
 #include <utility>

@@ -1,3 +1,4 @@
+// Construction of the context, choices for a GOP, and the sums of times (encoder_context.h).
 #include "codec/encoder/encoder_context.h"
 
 #include <cstring>
@@ -14,7 +15,7 @@ namespace trivelet {
 
 namespace {
 
-/// The predictive profile and rounding along motion are the CPU's, whatever other backend there is.
+/// The predictive profile and rounding with motion exist on the CPU alone, so they override the given backend.
 const Backend& backend_for(const EncoderParams& params, const Backend* backend) {
   const bool needs_cpu = params.profile == Profile::kPredictive || rounds_along_motion(params);
   const bool fits = backend && (!needs_cpu || std::strcmp(backend->name, cpu_backend().name) == 0);
@@ -31,7 +32,7 @@ EncoderContext::EncoderContext(const VideoInfo& video, const EncoderParams& aske
       backend(backend_for(asked, given)),
       pool(params.threads, params.workers) {
   const std::vector<std::uint8_t> head = serialise(header);
-  (void)parse_stream_header(head.data(), head.size());  // what a decoder would refuse is refused here
+  (void)parse_stream_header(head.data(), head.size());  // an encoder refuses what a decoder would
   BackendOptions options{params.threads, params.simd, params.effort, params.workers, uses_lookahead(params)};
   options.keeps_samples = keeps_samples && measures() && !header.motion;
   const auto gop_frames = static_cast<std::uint64_t>(header.gop_frames);
@@ -54,7 +55,7 @@ GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
   c.levels = p.levels;
   c.key_if_closed = KeyPlan::closed(p.frames, p.levels);
   c.passes = has_target();
-  // Towards a target a plane more is coded than is sent, about (target_search.cpp).
+  // With a target about one plane more is coded than is sent (target_search.cpp).
   if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
   return c;
 }
@@ -95,7 +96,7 @@ void EncoderContext::add_time(StageTime EncoderStages::*stage, const StageTime& 
   (stages_.*stage).busy += time.busy;
 }
 
-// Of the pools that the caller's thread uses.
+// Of the pools that the calling thread uses.
 ThreadPool::Times EncoderContext::pool_times() const {
   const ThreadPool::Times own = pool.times();
   if (!coder->pool()) return own;

@@ -1,4 +1,4 @@
-// What the parts of an encoder share: its parameters, the stream's header, the backend, and the time of its stages.
+// The state that the parts of an encoder share: parameters, stream header, backend, and times of the stages.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,33 @@
 
 namespace trivelet {
 
-/// Constant once it is made, but for `coder` and `pool`, which only the thread that calls the encoder uses, and for the
-/// times, which any thread may add to.
+/// Constant after construction except for `coder` and `pool`, which only the calling thread of the encoder uses, and
+/// the times, which any thread may add to.
 class EncoderContext {
  public:
-  /// A null backend means the CPU. `keeps_samples`: as BackendOptions has it, where errors are measured.
+  /// A null backend means the CPU. `keeps_samples` is BackendOptions::keeps_samples, used where errors are measured.
   EncoderContext(const VideoInfo& video, const EncoderParams& asked, const Backend* given, bool keeps_samples);
 
   const EncoderParams params;  ///< with every default resolved
   const StreamHeader header;
-  const bool fewer_layers;  ///< layers of GOPs that are too small for so many may be empty
+  const bool fewer_layers;  ///< a GOP too small for all layers may leave some empty
   const Backend& backend;
   std::unique_ptr<GopEncoder> coder;
-  ThreadPool pool;  ///< of rate control and chunks
+  ThreadPool pool;  ///< for rate control and chunks
 
   bool has_target() const { return params.has_byte_target() || params.psnr > 0; }
   /// Whether errors of layers are measured at constant quality.
   bool measures() const { return header.profile == Profile::kDense && params.measure_errors; }
   std::vector<std::uint8_t> gains(int gop_frames) const;
   GopChoices choices(const PendingGop& p, double step) const;
-  /// Sets what `gop` itself tells about its motion: PendingGop::levels and moves.
+  /// Sets what follows from `gop` alone about its motion: PendingGop::levels and moves.
   void look_at_motion(const Gop& gop, PendingGop& p);
   int layers_for(const RateControl& control, const Cuts& final, double lambda) const {
     return fewer_layers ? control.layers_worth(final, lambda) : header.layers;
   }
 
-  /// f(), and its time to a stage. `alone`: by the calling thread without a pool. Any thread may call it with `alone`.
+  /// Runs f() and adds its time to a stage. `alone`: f runs in the calling thread without a pool; any thread may then
+  /// call this.
   template <class F>
   auto timed(StageTime EncoderStages::*stage, bool alone, const F& f) const {
     struct Add {
@@ -53,7 +54,7 @@ class EncoderContext {
     const StageTimer timer(add.time, [this, alone] { return alone ? ThreadPool::Times() : pool_times(); });
     return f();
   }
-  /// What the backend does, f(), and its time to the stages that it is.
+  /// Runs f(), which calls the backend, and divides its time among the backend's stages.
   template <class F>
   void code(const F& f) const {
     const StageTime before{coder->seconds_transform(), coder->busy_transform()};

@@ -1,3 +1,4 @@
+// Flow of GOPs from push() through backend, target search and output stage to the stream (encoder_core.h).
 #include "codec/encoder/encoder_core.h"
 
 #include <algorithm>
@@ -22,16 +23,16 @@ EncoderCore::EncoderCore(const VideoInfo& info, const EncoderParams& params, Byt
   start_threads();
   if (context_.params.has_byte_target()) spooled_.emplace(context_, writer_, context_.params.spool_path);
   writer_.write_head();
-  update_stats();  // stats() counts the head from the beginning
+  update_stats();  // stats() includes the header from the start
 }
 
-// The thread that writes may wait for those that measure.
+// The measuring threads stop first, because the writing thread may wait for them.
 EncoderCore::~EncoderCore() { measurer_.stop_threads(); }
 
 // ------------------------------------------------------------------------------------------------------------- threads
 
 void EncoderCore::start_threads() {
-  // A target looks at a GOP's size before the next is coded.
+  // With a target the size of a GOP must be known before the next is coded.
   if (context_.has_target() || context_.coder->outstanding() == 0 || context_.params.workers.run) return;
   try {
     measurer_.start_threads();
@@ -43,16 +44,16 @@ void EncoderCore::start_threads() {
   }
 }
 
-// GOPs of the backend's depth that may be with the output stage. A backend with little memory keeps half of what it
-// has.
+// Number of GOPs, out of the backend's depth, that may be in the output stage. With little memory the backend keeps
+// half.
 int EncoderCore::outstanding() const {
   return output_ ? std::min(context_.coder->outstanding(), context_.coder->depth() / 2) : 0;
 }
 
-// GOPs that may stay in the backend when another one is to be pushed.
+// Number of GOPs that may stay in the backend when another one is pushed.
 int EncoderCore::in_backend() const { return std::max(0, context_.coder->depth() - 1 - outstanding()); }
 
-// What the backend has done already is divided and written beside what it still does.
+// True if a GOP that the backend has finished can be divided and written while it codes others.
 bool EncoderCore::can_take_early() const {
   return output_ && !pending_.empty() && output_->unfinished() < static_cast<std::size_t>(outstanding()) &&
          context_.coder->is_ready();
@@ -63,7 +64,7 @@ bool EncoderCore::can_take_early() const {
 PendingGop EncoderCore::accept(int gop_frames) {
   const StreamHeader& header = context_.header;
   require(!finished_, ErrorKind::kBadArgument, "push after finish");
-  // What went wrong in its threads is thrown here.
+  // Errors of its threads are thrown here.
   if (output_) output_->wait(static_cast<std::size_t>(context_.coder->outstanding()));
   require(
       gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
@@ -118,11 +119,11 @@ void EncoderCore::hash(const Gop& gop, PendingGop& p) {
 }
 
 void EncoderCore::push(const Gop& gop, PendingGop p) {
-  // Samples may be on their way to a device while earlier GOPs are written, but not any longer.
+  // Waits at the end of push() for the upload of samples, which overlaps the writing of earlier GOPs.
   struct Reading {
     const EncoderCore& core;
     ~Reading() {
-      if (core.observer_ && core.output_) return;  // the observer waits, before the next one
+      if (core.observer_ && core.output_) return;  // the observer waits before the next push
       const trace::Span span("wait for samples");
       core.context_.timed(&EncoderStages::wait, true, [this] { core.context_.coder->wait_for_samples(); });
     }
@@ -156,12 +157,12 @@ void EncoderCore::push_at_step(const Gop& gop, PendingGop p) {
     const trace::Span span("submit");
     context_.code([&] { context_.coder->push(gop, chosen); });
   }
-  if (uses_lookahead(context_.params)) {  // as if it moved
+  if (uses_lookahead(context_.params)) {  // planned as if the GOP had motion
     const MotionPlaces places(p.frames, p.wanted_key, p.levels);
     keys_.coded(may_move(context_.header, p.frames, chosen) ? &places : nullptr);
     p.key_is_planned = true;
   }
-  if (context_.coder->depth() == 1) p.samples = &gop;  // else the backend has them still
+  if (context_.coder->depth() == 1) p.samples = &gop;  // else the backend has the samples
   pending_.push_back(std::move(p));
   drain(in_backend());
 }
@@ -212,7 +213,7 @@ CoefficientGop EncoderCore::transform(const Gop& gop) {
 
 // --------------------------------------------------------------------------------------------------------------- write
 
-// The next GOP of the backend, as current_; false if it has none.
+// Pulls the next GOP of the backend into current_; false if there is none.
 bool EncoderCore::pull() {
   bool more = false;
   {
@@ -245,7 +246,7 @@ void EncoderCore::drain(int in_flight) {
       write(current_);
     }
   }
-  // The backend may have found less memory than it hoped for.
+  // The backend may have less memory than it planned for.
   const int left = std::max(0, context_.coder->depth() - 1 - static_cast<int>(pending_.size()));
   if (output_)
     context_.timed(&EncoderStages::wait, true,

@@ -1,5 +1,5 @@
-// What stands behind an Encoder (codec.h), and behind the encoder of some GOPs of a stream (encoder_part.h): GOPs go
-// through the backend, and their packets to the stream.
+// The implementation of Encoder (codec.h) and of PartEncoder (encoder_part.h): passes GOPs through the backend and
+// writes their packets to the stream.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,11 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder alone; write() runs in the thread of the OutputStage where there is one.
+/// Used by the thread that calls the encoder. write() runs in the writing thread of the OutputStage if there is one.
 class EncoderCore {
  public:
-  /// Writes the stream's head. With an `observer`, who puts the stream together from the GOPs of several encoders, the
-  /// encoder makes packets alone: finish() is not called, and samples that are pushed live until they are settled
-  /// there.
+  /// Writes the stream's header. With an `observer`, which assembles the stream from the GOPs of several encoders, the
+  /// encoder makes packets only: finish() is not called, and pushed samples must live until the GOP is settled there.
   EncoderCore(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend,
               EncoderObserver* observer);
   ~EncoderCore();
@@ -31,26 +30,27 @@ class EncoderCore {
   const CodecStats& stats() const { return stats_; }
   KeyPlan& keys() { return keys_; }
 
-  /// The next GOP, of so many frames.
+  /// Makes the record of the next GOP, which has this number of frames.
   PendingGop accept(int gop_frames);
   void push(const Gop& gop, PendingGop p);
   void push(CoefficientGop& coefficients);
   CoefficientGop transform(const Gop& gop);
-  /// Writes GOPs that the backend has done, or has them written, until so many are left in it at most.
+  /// Writes finished GOPs of the backend, or hands them to the output stage, until at most `in_flight` remain in the
+  /// backend.
   void drain(int in_flight);
   void finish();
 
   // For an observer
   bool has_threads() const { return output_.has_value(); }
   void wait_for_samples() { context_.coder->wait_for_samples(); }
-  /// Waits until all that was pushed is written.
+  /// Waits until all pushed GOPs are written.
   void flush();
   /// Measures a GOP that was left undecided.
   void begin_measuring(MeasureTask task) { measurer_.begin(std::move(task)); }
-  /// Throws what went wrong in threads that measure.
+  /// Throws the error of a measuring thread, if there is one.
   void check_measuring() { measurer_.check(); }
   TargetSearch& search() { return search_; }
-  /// GOPs that wait for their bytes; null without a target for bytes.
+  /// GOPs that wait for their number of bytes; null without a target for bytes.
   const SpooledGops* spooled() const { return spooled_ ? &*spooled_ : nullptr; }
   /// Writes one of them.
   void write_spooled(std::size_t n, std::uint64_t bytes, double slope);
@@ -79,11 +79,11 @@ class EncoderCore {
   TargetSearch search_;
   std::optional<SpooledGops> spooled_;
   CodecStats stats_;
-  std::uint64_t pushed_ = 0;  ///< GOPs
+  std::uint64_t pushed_ = 0;  ///< number of GOPs
   bool finished_ = false;
   std::vector<PendingGop> pending_;    ///< in the backend
-  GopWork current_;                    ///< for its memory
-  std::optional<OutputStage> output_;  ///< last: it ends first
+  GopWork current_;                    ///< kept for its memory
+  std::optional<OutputStage> output_;  ///< last member: its threads end first
 };
 
 }  // namespace trivelet

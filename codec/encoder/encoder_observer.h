@@ -1,4 +1,4 @@
-// What an encoder that makes some GOPs of a stream tells who puts them together (encoder_part.h).
+// The interface from an encoder of some GOPs of a stream to the one that assembles the stream (encoder_part.h).
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace trivelet {
 struct WrittenGop {
   std::uint64_t number = 0;
   bool anew = true;
-  GopInfo info;                          ///< of its packet; the offset is that in the encoder's own output
-  std::vector<double> predicted;         ///< errors of its layers; none with a target, where `info` has them
-  std::vector<std::size_t> measured_at;  ///< layers whose errors come in errors_measured()
-  /// The observer decides whether the GOP is measured, and gives this back if it is (EncoderCore::begin_measuring).
+  GopInfo info;                          ///< of its packet; the offset is relative to the encoder's own output
+  std::vector<double> predicted;         ///< errors of its layers; empty with a target, where `info` has them
+  std::vector<std::size_t> measured_at;  ///< layers whose errors follow in errors_measured()
+  /// Set where the observer decides whether the GOP is measured. It passes this back to EncoderCore::begin_measuring()
+  /// if so.
   std::optional<MeasureTask> undecided;
 };
 
 class EncoderObserver {
  public:
   virtual ~EncoderObserver() = default;
-  /// Called by the thread that writes, GOP by GOP in the order of pushes.
+  /// Called by the writing thread for each GOP in the order of pushes.
   virtual void gop_written(WrittenGop gop) = 0;
-  /// Called by the threads that measure.
+  /// Called by the measuring threads.
   virtual void errors_measured(std::uint64_t number, std::vector<double> errors) = 0;
 };
 

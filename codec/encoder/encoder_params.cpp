@@ -1,3 +1,4 @@
+// Checks and default values of an encoder's parameters, and the stream header (encoder_params.h).
 #include "codec/encoder/encoder_params.h"
 
 #include <algorithm>
@@ -36,9 +37,9 @@ void check_video(const VideoInfo& v) {
   if (v.time_base.num < 1 || v.time_base.den < 1) refuse("time base " + to_string(v.time_base) + " is not positive");
 }
 
-// With motion a block of 128 of a small picture holds some dozens of bytes: a larger one learns more and has fewer
-// heads. (Eight clips of 176x144 to 720x576, -q 26 and 38: 0.8 to 2.1 % of bytes.) Larger pictures keep more blocks for
-// threads and GPUs.
+// With motion a block of 128 in a small picture has a few dozen bytes. A larger block adapts better and has fewer
+// headers: 0.8 to 2.1 % fewer bytes (eight clips of 176x144 to 720x576, -q 26 and 38). Larger pictures keep more blocks
+// for threads and GPUs.
 constexpr double kSmallPicture = 720 * 576;
 
 bool is_small(const VideoInfo& video) { return static_cast<double>(video.width) * video.height <= kSmallPicture; }
@@ -48,14 +49,14 @@ int fitting_blocks(const VideoInfo& video, const EncoderParams& p) {
   return p.effort == Effort::kSlow || (is_small(video) && p.profile == Profile::kDense) ? 256 : 128;
 }
 
-// Empty chunks still take a byte each: as many layers as cost about a hundredth, with motion, where few GOPs have bytes
-// for more than four, a quarter of that.
+// An empty chunk takes a byte. The layers may cost about 1/100 of the bytes; with motion 1/400, because few GOPs then
+// have bytes for more than four.
 int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
   if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return 4;
   const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
   double bytes = target_share(video, p, p.gop_frames);
   if (p.target_bytes > 0 && bytes == 0) bytes = static_cast<double>(p.target_bytes) / 4;  // frames unknown: a few GOPs
-  // What motion leaves is about 2 bits per pixel for a step of 1 at 8 bits, and the fewer for larger steps.
+  // Motion compensation leaves about 2 bits per pixel at step 1 and 8 bits, less for larger steps.
   if (bytes == 0 && p.motion != Motion::kOff && !p.lossless)
     bytes = pixels / 8 * 2 * std::exp2(video.format.bits - 8) / p.step;
   if (bytes > 0) {
@@ -66,8 +67,8 @@ int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
   return pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
 }
 
-// Contrast sensitivity falls towards fine detail, and more so in chroma: steps grow accordingly. A stand-in for viewing
-// at about three picture heights; the coarse levels keep what PSNR would give them.
+// Contrast sensitivity falls towards fine detail, faster in chroma, so steps grow there. An approximation for viewing
+// at about three picture heights; coarse levels keep the steps that PSNR asks for.
 std::vector<std::uint8_t> visual_scales(const PixelFormat& format, int component, int levels) {
   static constexpr std::uint8_t kLuma[] = {36, 52, 64};  // finest, next, others
   static constexpr std::uint8_t kChroma[] = {28, 40, 54};
@@ -160,7 +161,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
   if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
   if (p.temporal_levels < 0) {
-    // With motion a GOP has one key frame alone, in its second half, as long as five levels are enough for it.
+    // With motion a GOP has a single key frame, in its second half, as long as five levels suffice.
     p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
     p.levels_by_gop = true;
     if (p.layout == Layout::kDyadic) p.temporal_levels = std::min(p.temporal_levels, p.spatial_levels);
@@ -170,7 +171,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.layout == Layout::kDyadic && p.temporal_levels > p.spatial_levels)
     refuse("a dyadic layout needs at least as many spatial as temporal levels, not " +
            std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
-  if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to do along time
+  if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to transform along time
   if (p.block_size == 0) p.block_size = fitting_blocks(video, p);
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
@@ -179,7 +180,7 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   if (p.key_interval == 0) {
     const double rate = video.frame_rate.num > 0 ? video.frame_rate.value() : 25;
     p.key_interval = static_cast<int>(std::clamp(std::lround(4 * rate), 1L, 1000000L));
-    // To the nearest whole GOP: less would be a good deal less where they are long.
+    // Rounds to the nearest whole GOP: with long GOPs rounding down would lose much of the interval.
     p.key_interval = std::max(1, (p.key_interval + p.gop_frames / 2) / p.gop_frames) * p.gop_frames;
   }
   return p;
@@ -206,7 +207,7 @@ bool KeySchedule::begins_anew(int frames, bool begins_scene) {
   const bool first = std::exchange(first_, false);
   if (!motion_) return true;
   const auto length = static_cast<std::uint64_t>(frames);
-  // A short GOP at the end goes with the one before, unless none does.
+  // A short last GOP stays open unless every GOP is closed.
   const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast, levels_).ends_with_key() &&
                                                 since_ + length > static_cast<std::uint64_t>(interval_));
   const bool anew = first || begins_scene || due;

@@ -1,4 +1,4 @@
-// From what a caller asks of an encoder to the header of its stream.
+// From a caller's parameters to the header of the stream.
 #pragma once
 
 #include "codec/base/stream_header.h"
@@ -9,43 +9,42 @@ namespace trivelet {
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
 EncoderParams resolve(const VideoInfo& video, EncoderParams params);
 
-/// Frames of a GOP with motion, where nobody says how many: whole pyramids, each of which can be halved evenly. Two of
-/// them learn more and have fewer heads; in large pictures, where that is little, they take much memory.
+/// Default number of frames of a GOP with motion: whole pyramids, each of which halves evenly. Two pyramids adapt
+/// better and have fewer headers. In large pictures that gains little and takes much memory, so they have one.
 int moving_gop_frames(const VideoInfo& video, Effort effort);
-/// The same of the predictive profile. Every first frame costs several times what others do, so that twice as many
-/// frames as usual save up to a fifth of the bytes of what moves little, and 2 % of others; large pictures have as many
-/// as memory is to be had for, the usual ones at least, and so has the fast form, whose one set of weights a GOP is for
-/// what moves and what stands still.
+/// The same for the predictive profile. A first frame costs several times as much as the others: twice the usual number
+/// of frames saves up to a fifth of the bytes with little motion, else 2 %. Large pictures have as many as memory
+/// allows, at least the usual number; the same holds for Effort::kFast, which has a single set of weights per GOP.
 int predicted_gop_frames(const VideoInfo& video, Effort effort);
 
-/// Whether coefficients are rounded by what they cost (rounding.h): at constant quality, in streams that may have
+/// Whether coefficients are rounded by rate and distortion (rounding.h): at constant quality, in streams that may have
 /// motion.
 bool rounds_by_cost(const EncoderParams& resolved);
 
-/// Whether that is done to GOPs with motion by what decoding leaves (motion_rounding.h), which the CPU alone does.
+/// Whether GOPs with motion are rounded by the decoded error (motion_rounding.h), which exists on the CPU alone.
 bool rounds_along_motion(const EncoderParams& params);
 
-/// Whether GOPs may have motion and each is coded once: backends may then begin with the next ones (GopChoices::key).
+/// Whether backends may begin with later GOPs (GopChoices::key): GOPs may have motion and each is coded once.
 bool uses_lookahead(const EncoderParams& resolved);
 
 /// The header of a stream with resolved parameters.
 StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);
 
-/// Bytes that a target leaves for so many frames; 0 without one, or while it says nothing about a part of the video.
+/// The target's bytes for this number of frames; 0 without a target, or if the target does not define a part of the
+/// video.
 double target_share(const VideoInfo& video, const EncoderParams& params, double frames);
 
-/// Bytes that the target asks of frames from `first` to `last`; of so many, with target_bytes of a video of so many.
+/// The target's bytes for frames from `first` to `last`. With target_bytes, `frames` is the length of the video.
 double bytes_wanted(const VideoInfo& video, const EncoderParams& params, double frames, FrameTime first,
                     FrameTime last);
 
-/// GOPs after which an encoder with a target begins a new run. What it learns about the steps from GOP to GOP is worth
-/// a coding of one of them; runs are coded side by side.
+/// Number of GOPs after which an encoder with a target begins a new run. Starting without the previous GOP's step costs
+/// about one coding of a GOP; runs are coded in parallel.
 inline constexpr int kRunGops = 8;
 
-/// Where GOPs of a stream begin anew: such a GOP does not depend on the one before. And where runs begin: what is
-/// learnt from GOP to GOP is forgotten there, but for what the first GOP of all told. Only lengths and scenes decide,
-/// so that it is known before anything is coded. Without motion each GOP begins anew, and without a target each of
-/// these a run.
+/// Decides which GOPs must be closed (`anew`) and which begin a run. A run forgets everything learnt from earlier GOPs
+/// except what the first GOP of the stream gave. The decisions depend on lengths and scenes only, so they are known
+/// before coding. Without motion every GOP is closed; without a target every closed GOP begins a run.
 class KeySchedule {
  public:
   KeySchedule(const StreamHeader& header, const EncoderParams& resolved)
@@ -58,7 +57,7 @@ class KeySchedule {
     bool anew = true;
     bool run = true;
   };
-  /// What the next GOP begins; to be asked of each in order.
+  /// What the next GOP begins. Call it once per GOP in order.
   Begins next(int frames, bool begins_scene);
 
  private:
@@ -70,7 +69,7 @@ class KeySchedule {
   int interval_;
   bool target_;
   bool first_ = true;
-  std::uint64_t since_ = 0;  ///< frames from the last one that began anew
+  std::uint64_t since_ = 0;  ///< frames since the last GOP with `anew`
   int run_ = 0;              ///< GOPs of this run
 };
 

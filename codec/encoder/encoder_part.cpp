@@ -1,3 +1,4 @@
+// Records of GOPs, the encoder that makes them, and the assembly of the stream (encoder_part.h).
 #include "codec/encoder/encoder_part.h"
 
 #include <algorithm>
@@ -94,7 +95,7 @@ GopRecord GopRecord::parse(const std::vector<std::uint8_t>& bytes) {
 
 // ------------------------------------------------------------------------------------------------------- some of GOPs
 
-/// What an encoder writes, until it is taken.
+/// Collects an encoder's output until it is taken.
 class PartEncoder::Bytes final : public ByteSink {
  public:
   void write(const void* data, std::size_t size) override {
@@ -107,11 +108,11 @@ class PartEncoder::Bytes final : public ByteSink {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// A GOP that may still have to be measured.
+/// A GOP whose samples may still be needed to measure it.
 struct PartEncoder::Kept {
   Gop samples;
-  bool free = false;                  ///< and the samples were given back
-  std::optional<MeasureTask> task{};  ///< where settle() says whether it is
+  bool free = false;                  ///< the samples were given back
+  std::optional<MeasureTask> task{};  ///< set while it waits for settle()
 };
 
 PartEncoder::PartEncoder(const VideoInfo& info, const EncoderParams& params, const Backend* backend)
@@ -157,13 +158,13 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
     core_->search().set_seed(std::move(seed));
   }
   free_uploaded();
-  // A device still has those that are measured, for its threads to fetch.
+  // A device keeps the samples of GOPs that are measured, and the measuring threads fetch them.
   const EncoderContext& context = core_->context();
   const bool needed = context.measures() && !core_->has_threads();
   if (needed) p.samples = &samples;
   core_->push(samples, std::move(p));
   if (core_->spooled()) take_waiting();
-  // Others are free where a device has them: there is no more page-locked memory than is read into.
+  // On a device other samples are free after the upload, so no more page-locked memory is needed than for reading.
   if (needed || context.coder->depth() == 1 || context.has_target()) return;
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(task.number);
@@ -189,8 +190,8 @@ std::vector<std::uint8_t> serialise(TargetSearch::Seed seed) {
 
 }  // namespace
 
-// Where nothing but its own samples is needed to measure a GOP, it is measured once those before are known. With a
-// target it was measured when it was coded, as what runs learn from GOP to GOP is known here.
+// The observer decides later where a GOP can be measured from its own samples, because the plan needs the GOPs before.
+// With a target it was measured when it was coded, because a run knows its own measurements.
 void PartEncoder::gop_written(WrittenGop gop) {
   GopRecord r;
   r.number = gop.number;

@@ -1,3 +1,4 @@
+// Measuring threads, their memory for samples, and measurements for targets (error_measurer.h).
 #include "codec/encoder/error_measurer.h"
 
 #include <algorithm>
@@ -11,15 +12,15 @@ namespace trivelet {
 
 namespace {
 
-// GOPs, some megabytes each, that may be written while the errors of one before are measured.
+// Number of GOPs, some megabytes each, that may be written while an earlier one is measured.
 constexpr std::size_t kMostTasks = 48;
 constexpr int kThreadsPerGop = 5;  // the windows of a GOP of 1080p
 constexpr int kMostGops = 6;       // measured at once
-// GOPs measured and waiting for that which have page-locked memory, where the backend makes such; others have their
-// own.
+// Number of GOPs, in measurement or waiting for it, with page-locked memory if the backend has it. Others use ordinary
+// memory.
 constexpr std::uint64_t kSpareSamples = kMostGops + 2;
 
-// The parts of a GOP, copied: decoders read a little behind every part.
+// Copies the parts of a GOP with padding, because decoders read slightly past every part.
 std::vector<std::uint8_t> copy_padded(LayeredGop& layers) {
   const auto for_parts = [&](const auto& f) {
     for (auto& c : layers.components)
@@ -57,7 +58,8 @@ ErrorMeasurer::~ErrorMeasurer() { stop_threads(); }
 void ErrorMeasurer::start_threads() {
   threaded_ = true;
   if (context_.header.profile != Profile::kDense) return;
-  // With motion most GOPs are measured, in fewer windows than there are cores; without, about every fourth of a film.
+  // With motion most GOPs are measured, in fewer windows than there are cores; without, about every fourth GOP of a
+  // film.
   const int all = context_.pool.threads();
   const int gops = std::clamp(all / kThreadsPerGop, 1, context_.header.motion ? kMostGops : 2);
   for (int i = 0; i < gops; ++i)
@@ -100,8 +102,8 @@ void ErrorMeasurer::begin(MeasureTask task) {
 
 // ------------------------------------------------------------------------------------------------------------- samples
 
-// Memory for so many frames at the end of a GOP, which are measured, or a key. `spare`: it is one of the spare ones,
-// or, of GOPs without motion, is to be.
+// Memory for the last `frames` frames of a GOP: all of a measured GOP, or a key frame. `spare`: it is one of the spare
+// ones, or becomes one (GOPs without motion).
 Gop ErrorMeasurer::take_samples(int frames, bool& spare) {
   const StreamHeader& header = context_.header;
   std::optional<Gop> samples;
@@ -141,17 +143,16 @@ void ErrorMeasurer::make_spare_samples() try {
   for (std::uint64_t i = 0; i < std::min(gops, kSpareSamples); ++i)
     spare_samples_.emplace_back(header.video, header.gop_frames, context_.backend.allocate);
 } catch (const Error& e) {
-  if (e.kind() != ErrorKind::kUnsupported) throw;  // there is no more such memory
+  if (e.kind() != ErrorKind::kUnsupported) throw;  // no more page-locked memory
 }
 
-// --------------------------------------------------------------------------------------- errors that come after the
-// GOP
+// --------------------------------------------------------------------------------------- errors that follow their GOP
 
 MeasureTask ErrorMeasurer::task_for(GopWork& work, bool& later) {
   auto fetch = std::exchange(work.coded.samples, nullptr);
   MeasureTask task;
   task.predicted = predicted_errors(context_.header, *work.control, work.cuts);
-  // With motion the key frame before has to be at hand, and GOPs that begin anew do so for every encoder of some.
+  // The observer cannot decide with motion: the key frame before must be at hand here.
   later = observer_ && !context_.header.motion && work.gop.measures;
   if (work.gop.measures && !later) task.layers = plan_.layers(task.predicted, work.gop.open(), work.gop.anew);
   task.before = key_before_;
@@ -171,7 +172,7 @@ MeasureTask ErrorMeasurer::task_for(GopWork& work, bool& later) {
   return task;
 }
 
-// The errors of a GOP's layers: by what is measured of it, or of one before.
+// The errors of a GOP's layers, by its own measurement or an earlier one.
 void ErrorMeasurer::measure(MeasureTask& task, ThreadPool& with) {
   if (task.fetch) {
     const trace::Span span("fetch samples");
@@ -249,8 +250,8 @@ double ErrorMeasurer::error_of_decoder(const Gop& gop, const PendingGop& p, Rate
 }
 
 double ErrorMeasurer::likely_error(const Gop& gop, const PendingGop& p, RateControl& control, const Cuts& cuts) {
-  constexpr double kUnsure = 0.017;  // of the error, a deviation
-  // Decoding brings 0.02 to 0.06 dB more than samples say: seven clips of 720x576 to 1080p, 36 to 46 dB.
+  constexpr double kUnsure = 0.017;  // limit of the relative deviation of a sample
+  // Decoding gives 0.02 to 0.06 dB more than samples predict (seven clips of 720x576 to 1080p, 36 to 46 dB).
   constexpr double kUnseen = 1.008;
   const SampledError sampled = sampled_errors(gop, p, control, {cuts}, {0}, key_before_.get(), context_.pool)[0];
   if (sampled.deviation > kUnsure * sampled.error)

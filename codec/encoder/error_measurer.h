@@ -1,5 +1,5 @@
-// Finds the errors of layers that the index of a stream states: measured at some layers of some GOPs, predicted from
-// coefficients at the others. With a target it also measures what one GOP errs at given cuts.
+// Finds the errors of layers for the index: measured at some layers of some GOPs, predicted from coefficients at the
+// others. With a target it also measures the error of a GOP at given cuts.
 #pragma once
 
 #include <exception>
@@ -21,55 +21,55 @@
 
 namespace trivelet {
 
-/// Three kinds of threads use it, each its own functions: the thread that calls the encoder; the thread that writes,
-/// which is the same one where no OutputStage runs; and, after start_threads(), its own threads, which measure.
+/// Three kinds of threads use it, each its own functions: the thread that calls the encoder; the writing thread, which
+/// is the same one without an OutputStage; and after start_threads() its own measuring threads.
 class ErrorMeasurer {
  public:
-  /// With an observer, that gets what was measured; else it is kept for write_errors().
+  /// With an observer measured errors go there; else they are kept for write_errors().
   ErrorMeasurer(EncoderContext& context, EncoderObserver* observer);
   ~ErrorMeasurer();
 
   // By the thread that calls the encoder
-  /// Tasks are measured by threads of its own, of which there are none outside the dense profile. Throws
-  /// std::system_error where the system starts no more threads.
+  /// Starts its own measuring threads; profiles other than dense have none. Throws std::system_error if the system
+  /// starts no more threads.
   void start_threads();
-  /// Ends its threads; what they have not measured yet is dropped.
+  /// Ends the threads. Tasks that are not measured yet are dropped.
   void stop_threads();
-  /// Makes memory for samples that are measured, once. It is page-locked before the search for motion starts: locking
-  /// blocks until running searches end, and a copy to other memory takes many times as long.
+  /// Allocates memory for measured samples, once. It is page-locked before the search for motion starts: locking blocks
+  /// until running searches end, and copies to other memory take many times as long.
   void make_spare_samples();
-  /// Throws what went wrong in threads that measure, if anything did.
+  /// Throws the error of a measuring thread, if there is one.
   void check();
-  /// Waits until all is measured. Throws what went wrong.
+  /// Waits until all tasks are measured. Throws their error, if there is one.
   void finish();
-  /// The errors of all that was measured, into the index.
+  /// Writes all measured errors into the index.
   void write_errors(std::vector<GopInfo>& index);
 
   // By the thread that calls the encoder, with a target
-  /// What was learnt from GOP to GOP is forgotten.
+  /// Forgets the measurements of earlier GOPs.
   void begin_run();
-  /// Measures the GOP at some of these cuts, if what was measured before is too long ago or does not apply.
+  /// Measures the GOP at some of these cuts if earlier measurements are too old or do not apply.
   void measure(const Gop& gop, const PendingGop& p, RateControl& control, const std::vector<Cuts>& layers);
-  /// Errors of layers as far as GOPs were measured.
+  /// The models of the GOPs measured so far.
   const MeasuredErrors& measured() const { return measured_; }
-  /// The error of a GOP of large pictures without motion, by a sample where that tells it.
+  /// The error of a GOP without motion at these cuts: by a sample if that is precise enough, else by decoding.
   double likely_error(const Gop& gop, const PendingGop& p, RateControl& control, const Cuts& cuts);
-  /// What a decoder would make of it.
+  /// The error of the decoded GOP at these cuts.
   double decoded_error(const Gop& gop, const PendingGop& p, RateControl& control, const Cuts& cuts);
-  /// Whether errors can be found by a sample: smaller blocks are mostly border.
+  /// Whether a sample gives the errors: smaller blocks are mostly border.
   bool sample_tells_errors() const { return context_.header.block_size() >= 128; }
 
-  // By the thread that writes
-  /// What is to be measured of a GOP that was written; takes its control and cuts. `later`: the observer decides.
+  // By the writing thread
+  /// The measuring task of a written GOP; takes its control and cuts. `later`: the observer decides whether it is done.
   MeasureTask task_for(GopWork& work, bool& later);
-  /// Measures now, or has it done by a thread.
+  /// Measures now or queues the task for a thread.
   void begin(MeasureTask task);
 
  private:
-  /// What the index says of a GOP, once all before it are measured.
+  /// Input of the index for a GOP, complete when all GOPs before are measured.
   struct Result {
     std::vector<double> predicted;
-    std::optional<SampleErrorModel> measured;  ///< of this GOP; none: as of those before
+    std::optional<SampleErrorModel> measured;  ///< of this GOP; none: use the earlier ones
   };
 
   bool leaves_key(const PendingGop& p) const { return p.measures && p.motion && p.motion->places.ends_with_key(); }
@@ -79,11 +79,11 @@ class ErrorMeasurer {
   Gop take_samples(int frames, bool& spare);
   void give_back_samples(MeasureTask& task);
   void keep_key(const Gop& gop, const PendingGop& p, const RateControl& control, const std::vector<Cuts>& layers);
-  /// At some of the layers' cuts. `before`: the key frame before an open GOP.
+  /// Errors at some of the layers' cuts. `before` is the key frame before an open GOP.
   std::vector<SampledError> sampled_errors(const Gop& gop, const PendingGop& p, const RateControl& control,
                                            const std::vector<Cuts>& layers, const std::vector<std::size_t>& points,
                                            const CodedKey* before, ThreadPool& with);
-  /// The mean of the same.
+  /// The same as means per sample.
   std::vector<double> measured_errors(const std::vector<std::size_t>& points, const Gop& gop, const PendingGop& p,
                                       const RateControl& control, const std::vector<Cuts>& layers,
                                       const CodedKey* before, ThreadPool& with);
@@ -98,16 +98,16 @@ class ErrorMeasurer {
   MeasuredErrors measured_;
 
   std::mutex spare_mutex_;
-  std::vector<Gop> spare_samples_;  ///< of GOPs and of key frames
+  std::vector<Gop> spare_samples_;  ///< for GOPs and for key frames
   bool has_spare_samples_ = false;
   std::mutex results_mutex_;
-  std::vector<Result> results_;  ///< GOP by GOP, where errors come after the GOP
+  std::vector<Result> results_;  ///< by GOP, if errors follow their GOPs
 
   bool threaded_ = false;
   StageQueue<MeasureTask> tasks_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::list<Worker> workers_;  ///< last: they use the others
+  std::list<Worker> workers_;  ///< last member: they use the others
 };
 
 }  // namespace trivelet

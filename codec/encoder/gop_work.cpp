@@ -1,3 +1,4 @@
+// Division of a coded GOP into layers and chunks (gop_work.h).
 #include "codec/encoder/gop_work.h"
 
 #include "codec/encoder/encoder_context.h"

@@ -1,11 +1,12 @@
+// The rules for key frames of closed and open GOPs (key_plan.h).
 #include "codec/encoder/key_plan.h"
 
 namespace trivelet {
 
-// A GOP that is closed whatever stands before it has its key last where it may: others can follow then, and one that is
-// longer has its key in the middle, with frames on both sides, instead of a second one at its beginning. Only with a
-// frame more than whole pyramids it has both, so that others can follow, if it is not the whole stream: most clips of
-// 3, 5, 9, 17 or 33 frames take 5 to 40 % fewer bytes with one key (tests/bench/RESULTS.md).
+// A closed GOP has its key last if it can: open GOPs can follow, and a longer GOP has its key in the middle, with
+// frames on both sides, and needs no second key at its beginning. Only a GOP of one frame more than whole pyramids has
+// both keys, so that open GOPs can follow, unless it is the whole stream: most clips of 3, 5, 9, 17 or 33 frames take 5
+// to 40 % fewer bytes with one key (tests/bench/RESULTS.md).
 GopKey KeyPlan::next(int gop_frames, bool anew, int levels) const {
   if (!header_.motion) return GopKey::kFirst;
   if (pushed_ == KeyBefore::kSamples && !anew) return GopKey::kOpen;

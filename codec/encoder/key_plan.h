@@ -1,4 +1,4 @@
-// Which GOPs begin anew, and where the key frame of the next GOP is to stand.
+// Decides which GOPs are closed and where the key frame of the next GOP is.
 #pragma once
 
 #include "codec/encoder/encoder_params.h"
@@ -6,33 +6,31 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder alone. What it knows of the GOP before is a state:
+/// Used by the thread that calls the encoder. What it knows of the GOP before is a state:
 ///
 ///   kNone  --coded(), ends with a key-->  kSamples  --coefficients_pushed()-->  kCoefficients
 ///   any state  --coded(), no key at the end-->  kNone
 ///
-/// In kSamples alone the next GOP may be open, which is to say depend on the key frame before it.
+/// Only in kSamples the next GOP may be open, that is, depend on the key frame before it.
 class KeyPlan {
  public:
   /// What a GOP leaves to the next one.
   enum class KeyBefore {
     kNone,         ///< no key frame at its end
-    kSamples,      ///< a key frame, whose samples the backend has
-    kCoefficients  ///< a key frame, but coefficients were pushed since, so that the backend has no samples
+    kSamples,      ///< a key frame whose samples the backend has
+    kCoefficients  ///< a key frame, but coefficients were pushed since, so the backend has no samples
   };
 
   KeyPlan(const StreamHeader& header, const EncoderParams& params) : header_(header), schedule_(header, params) {}
 
-  /// What the next GOP begins; to be asked of each in order.
+  /// What the next GOP begins. Call it once per GOP in order.
   KeySchedule::Begins begins(int gop_frames, bool begins_scene) { return schedule_.next(gop_frames, begins_scene); }
-  /// Where the key frame of the next GOP is to stand.
-  /// `levels`: temporal ones, if it has motion.
+  /// The place of the key frame of the next GOP. `levels`: temporal levels if it has motion.
   GopKey next(int gop_frames, bool anew, int levels) const;
-  /// The key of a GOP that was searched to be open, but is closed: what was found for a closed one is found for whole
-  /// pyramids.
+  /// The key of a GOP that was searched as an open one but is closed. The search results fit whole pyramids.
   static GopKey closed(int gop_frames, int levels);
 
-  /// It is known, or with lookahead assumed, whether a GOP has motion. `places`: those of the motion; null without.
+  /// Whether a GOP has motion is known, or with lookahead assumed. `places` are those of the motion, null without.
   void coded(const MotionPlaces* places) { pushed_ = left_by(places); }
   /// A GOP came out of the backend.
   void drained(const MotionPlaces* places) { drained_ = left_by(places); }
@@ -40,7 +38,7 @@ class KeyPlan {
   void coefficients_pushed();
 
   KeyBefore before() const { return pushed_; }
-  /// Whether the GOP that was drained last has left a key frame.
+  /// Whether the GOP drained last ends with a key frame.
   bool drained_key() const { return drained_ != KeyBefore::kNone; }
 
  private:
@@ -48,7 +46,7 @@ class KeyPlan {
 
   const StreamHeader& header_;
   KeySchedule schedule_;
-  KeyBefore pushed_ = KeyBefore::kNone;   ///< of the GOP pushed last, so far as is known
+  KeyBefore pushed_ = KeyBefore::kNone;   ///< of the GOP pushed last, as far as known
   KeyBefore drained_ = KeyBefore::kNone;  ///< of the GOP drained last
 };
 

@@ -1,3 +1,4 @@
+// Queues and threads of the output stage (output_stage.h).
 #include "codec/encoder/output_stage.h"
 
 #include <utility>

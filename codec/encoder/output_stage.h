@@ -1,5 +1,5 @@
-// The threads between a backend and the stream: some divide coded GOPs into layers and chunks, a GOP each, and one
-// writes them in order, while the backend codes others.
+// The threads between a backend and the stream. Some divide coded GOPs into layers and chunks, one GOP each; one writes
+// them in order. The backend codes other GOPs at the same time.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder. `divide` is called by several threads at once, `write` by one thread, in
-/// the order of hand_over().
+/// Used by the thread that calls the encoder. Several threads call `divide` at once; one thread calls `write` in the
+/// order of hand_over().
 class OutputStage {
  public:
   using Step = std::function<void(GopWork&)>;
-  /// `outstanding`: GOPs that may be in it. Throws std::system_error where the system starts no more threads.
+  /// `outstanding`: limit of GOPs inside. Throws std::system_error if the system starts no more threads.
   OutputStage(int threads, int outstanding, Step divide, Step write);
   ~OutputStage();
   void hand_over(GopWork work);
-  /// Waits until so many GOPs at most are not written yet. Throws what went wrong.
+  /// Waits until at most `unfinished` GOPs are not written. Throws the error of a thread, if there is one.
   void wait(std::size_t unfinished);
-  /// GOPs handed over of which wait() does not know yet that they are written.
+  /// GOPs handed over that wait() has not seen written.
   std::size_t unfinished() const { return unfinished_; }
-  /// A GOP that was written, for its memory.
+  /// A written GOP, to reuse its memory.
   GopWork used();
-  /// Waits until all is written, and ends the threads. Throws what went wrong.
+  /// Waits until all is written and ends the threads. Throws the error of a thread, if there is one.
   void finish();
 
  private:
@@ -41,7 +41,7 @@ class OutputStage {
   Step divide_;
   Step write_;
   std::uint64_t handed_over_ = 0;
-  std::size_t unfinished_ = 0;  ///< as the caller knows
+  std::size_t unfinished_ = 0;  ///< as known to the caller
   std::vector<GopWork> used_;
   OrderedQueue<GopWork> divided_;
   StageQueue<GopWork> work_;

@@ -1,3 +1,4 @@
+// Boxes, packets and index of a stream (packet_writer.h).
 #include "codec/encoder/packet_writer.h"
 
 #include <algorithm>
@@ -87,7 +88,7 @@ void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, c
     info.layers[i / per_layer].bytes += chunks.bytes[i].size();
   }
   for (std::size_t l = 0; l < errors.size(); ++l) info.layers[l].error = error_code(errors[l]);
-  if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, if nothing else is known
+  if (header.lossless && errors.empty()) info.layers.back().error = 0;  // exact, unless measured otherwise
   const std::vector<std::uint8_t> head = serialise(header, g);
   info.offset = position_;
   info.first_frame = p.first_frame;

@@ -1,4 +1,4 @@
-// Writes a stream: its boxes, the packets of its GOPs, and at the end the index.
+// Writes a stream: its boxes, the packets of its GOPs, and the index at the end.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,26 @@
 
 namespace trivelet {
 
-/// Knows the position in the stream and what was written. Used by one thread at a time: where an OutputStage runs, by
-/// its thread that writes, from the first GOP until that has ended; else by the thread that calls the encoder. Any
-/// thread may ask for counts().
+/// Keeps the position in the stream and the index. Used by one thread at a time: the writing thread of an OutputStage
+/// while that runs, else the thread that calls the encoder. Any thread may call counts().
 class PacketWriter {
  public:
   PacketWriter(EncoderContext& context, ByteSink& sink) : context_(context), sink_(sink) {}
 
-  /// The signature, the header and the boxes before the first GOP. Throws BadArgument for boxes that no stream has.
+  /// Writes the signature, the header and the boxes before the first GOP. Throws BadArgument for boxes that a stream
+  /// cannot have.
   void write_head();
-  /// `errors`: of the layers, mean squared; none where they come later, in index().
+  /// Writes a packet. `errors`: mean squared errors of the layers; empty if they are set later, in index().
   void write_packet(const PendingGop& p, const LayeredGop& layers, const GopChunks& chunks,
                     const std::vector<double>& errors);
-  /// A GOP with a target, divided at the cuts of its layers. `divided` has its frames, and is used for its memory.
+  /// Writes a GOP with a target, divided at the cuts of its layers. `divided` has its frames and is reused for its
+  /// memory.
   void write_cut(const PendingGop& p, RateControl& control, const std::vector<Cuts>& layers,
                  const std::vector<double>& errors, LayeredGop& divided);
-  /// Index and end.
+  /// Writes the index and the end.
   void write_end();
 
-  /// What a packet begins with, but for what is known of its chunks.
+  /// The header of a packet without the entries of its chunks.
   static GopHeader packet_header(const PendingGop& p);
 
   std::uint64_t position() const { return position_; }

@@ -1,3 +1,4 @@
+// Detects scene cuts from histograms and differences of frames, and reads frames so that a GOP ends at a cut.
 #include "trivelet/scene_cuts.h"
 
 #include <algorithm>
@@ -17,17 +18,19 @@ namespace trivelet {
 
 namespace {
 
-// Bins of the histogram: as wide as noise and slow changes of light, so that only another picture fills others.
+// Bins of the histogram. A bin is wider than noise and slow changes of light, so that only another picture fills other
+// bins.
 constexpr int kBins = 32;
-// Samples along each side that are looked at, at most: some thousands are enough for a histogram, and take no time
-// beside the coding of the frame.
+// Limit of samples per side. Some thousand samples are enough for a histogram and cost little compared with coding a
+// frame.
 constexpr int kGrid = 96;
-// A cut has all of these. One that is missed costs bytes in one GOP, one found in vain the heads of one GOP more.
+// A cut meets all of these conditions. A missed cut costs bytes in one GOP; a false one costs the headers of one more
+// GOP.
 constexpr double kLeastDifference = 0.05;  // mean, of the full range: below it even a cut has little to smear
-constexpr double kLeastMoved = 0.2;     // share of samples in other bins: a pan moves them about, but not out of bins
-constexpr double kMoreThanUsual = 2.5;  // times the mean difference in this scene: fast motion differs every time
-constexpr int kUsualFrames = 12;        // over which that mean is taken: half a second
-// Frames that are read before they are looked at: more than any GOP has.
+constexpr double kLeastMoved = 0.2;        // share of samples in other bins: a pan keeps samples in their bins
+constexpr double kMoreThanUsual = 2.5;     // times the mean difference in this scene: fast motion always differs
+constexpr int kUsualFrames = 12;           // for that mean: half a second
+// Limit of frames read before they are examined: more than any GOP has.
 constexpr int kMostAtOnce = 128;
 
 void copy_frame(const Gop& from, int a, Gop& to, int b) {
@@ -128,7 +131,7 @@ SceneReader::SceneReader(const VideoInfo& info, FrameInput input)
 
 SceneReader::~SceneReader() = default;
 
-// Frames that were held, at the front of `gop`; those that find no room stay.
+// Copies held frames to the front of `gop`. Frames that do not fit stay held.
 int SceneReader::take_held(Gop& gop) {
   if (!held_) return 0;
   const Gop held = std::move(*held_);
@@ -147,7 +150,7 @@ void SceneReader::give_back(const Gop& gop, int first, int end) {
   held_ = std::move(rest);
 }
 
-// The first frame among [first, end) with which a scene begins; `end` if there is none.
+// The first frame in [first, end) that begins a scene; `end` if there is none.
 int SceneReader::find_cut(const Gop& gop, int first, int end) {
   first = std::max(first, 1);
   if (first >= end) return end;
@@ -161,8 +164,8 @@ int SceneReader::find_cut(const Gop& gop, int first, int end) {
   return end;
 }
 
-// A GOP that was filled may have ended with its scene. What is usual is not changed by that: nothing but the GOP's key
-// frame depends on it.
+// Whether a scene begins directly after a full GOP. The mean difference is not updated: only the GOP's key frame
+// depends on this.
 bool SceneReader::begins_behind_last(const Gop& gop) {
   if (last_.empty() || !detector_.is_cut(detector_.compare(last_, detector_.look_at(gop, 0)))) return false;
   ++cuts_;
@@ -182,7 +185,7 @@ bool SceneReader::read(Gop& gop) {
       give_back(gop, cut, n);
       ++cuts_;
       cut_before_ = true;
-      // Where scenes are short, what is read ahead would be read again and again.
+      // With short scenes, frames read ahead would be read several times.
       if (input_.unread) batch_ = std::clamp(2 * cut, 4, kMostAtOnce);
       n = cut;
       break;

@@ -1,3 +1,4 @@
+// Stores rate control of coded GOPs in a file and writes their packets later (spooled_gops.h).
 #include "codec/encoder/spooled_gops.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@ namespace trivelet {
 
 namespace {
 
-// The slope at which no byte is worth anything.
+// A slope at which no byte is worth sending.
 constexpr double kWorthless = 1e30;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GOPs that are coded and wait in a temporary file until the bytes that each may take are known.
+// Coded GOPs that wait in a temporary file until the number of bytes of each is known.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder alone.
+/// Used by the thread that calls the encoder.
 class SpooledGops {
  public:
-  /// `path`: as EncoderParams::spool_path.
+  /// `path`: EncoderParams::spool_path.
   SpooledGops(EncoderContext& context, PacketWriter& writer, const std::string& path)
       : context_(context), writer_(writer), spool_(path) {}
 
   std::size_t size() const { return gops_.size(); }
-  /// `measured`: errors as far as GOPs were measured.
+  /// `measured`: the models of the GOPs measured so far.
   void add(const PendingGop& p, RateControl& control, const RateCurve& curve, const MeasuredErrors& measured);
   /// What BytePlan needs of a GOP.
   WaitingGop waiting(std::size_t n) const;
   const PendingGop& gop(std::size_t n) const { return gops_.at(n).gop; }
-  /// Writes all, within the target.
+  /// Writes all GOPs within the target.
   void write_all();
-  /// Writes one, of so many bytes; `slope` as BytePlan says.
+  /// Writes one GOP with this number of bytes; BytePlan gives `slope`.
   void write(std::size_t n, std::uint64_t budget, double slope);
-  /// The file is read after what was written to it.
+  /// Switches the file from writing to reading.
   void rewind() { spool_.rewind(); }
 
  private:
@@ -41,7 +41,7 @@ class SpooledGops {
     PendingGop gop;
     long offset = 0;  ///< in the spool
     RateCurve curve;
-    std::uint64_t least = 0;  ///< as WaitingGop has it
+    std::uint64_t least = 0;  ///< WaitingGop::least
     MeasuredErrors errors;
   };
 

@@ -1,3 +1,5 @@
+// Searches the wavelets, levels and GOP length of a video by coding its beginning with each candidate and comparing
+// bytes at equal quality.
 #include "trivelet/structure_search.h"
 
 #include <algorithm>
@@ -16,18 +18,18 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kFrames = 65;        // of the beginning that are coded: two GOPs of 33 and 32, or one
-constexpr int kMovingFrames = 64;  // with motion: a GOP as long as they are by themselves
-constexpr int kWidth = 960;        // and of them the middle: a quarter of 1080p tells as much in a quarter of the time
+constexpr int kFrames = 65;        // frames at the beginning that are coded: two GOPs of 33 and 32, or one
+constexpr int kMovingFrames = 64;  // with motion: one GOP of the default length
+constexpr int kWidth = 960;        // their middle: a quarter of 1080p gives the same choice in a quarter of the time
 constexpr int kHeight = 544;
 constexpr int kMovingWidth = 480;  // with motion, where coding takes several times as long
 constexpr int kMovingHeight = 288;
-// What bytes are worth in quality is read off between the step in use and this many times it: about half a bit plane.
+// The exchange rate of bytes and quality is measured between the step in use and this multiple: about half a bit plane.
 constexpr double kCoarser = 1.4;
-constexpr double kNear = 0.1;            // of a target, in octaves: the step is right
-constexpr double kOctavesPerStep = 1.5;  // of squared error, when the step doubles; of bytes it is about -1
+constexpr double kNear = 0.1;            // octaves from the target within which the step is accepted
+constexpr double kOctavesPerStep = 1.5;  // of the squared error when the step doubles; about -1 of bytes
 
-using Structure = StructureTrial;  // its cost left open
+using Structure = StructureTrial;  // its cost is not used
 
 struct Before {
   bool operator()(const Structure& a, const Structure& b) const {
@@ -36,7 +38,7 @@ struct Before {
   }
 };
 
-/// Frames first … first + frames - 1 of `all`, the middle of them if they are larger than `info` says.
+/// View of frames first … first + frames - 1 of `all`, of their middle if they are larger than `info` says.
 Gop part_of(const Gop& all, const VideoInfo& info, int first, int frames) {
   Gop gop(info, frames);
   gop.set_frames(frames);
@@ -59,11 +61,11 @@ class Trials {
          const std::function<void(const StructureTrial&)>& on_trial)
       : params_(std::move(params)), frames_(frames), info_(info), target_(params_), on_trial_(on_trial) {
     const bool moving = params_.motion != Motion::kOff;
-    if (moving) params_.effort = Effort::kMedium;  // what more of it brings, it brings to all
+    if (moving) params_.effort = Effort::kMedium;  // a higher effort helps all structures equally
     info_.width = std::min(info.width, moving ? kMovingWidth : kWidth);
     info_.height = std::min(info.height, moving ? kMovingHeight : kHeight);
     info_.frames = static_cast<std::uint64_t>(frames.frames());
-    // At constant quality, whatever the target: structures are compared at one step.
+    // Constant quality whatever the target is: structures are compared at one step.
     params_.target_bytes = 0;
     params_.bits_per_pixel = params_.bit_rate = params_.psnr = 0;
     params_.layers = 1;
@@ -72,7 +74,7 @@ class Trials {
     if (params_.step == 0) params_.step = std::exp2((100 - params_.quality) / 12 - 1 + (info.format.bits - 8));
   }
 
-  /// Finds the step that is about right for the target, and what a change of quality is worth there.
+  /// Finds the approximate step for the target, and the exchange rate of bytes and quality there.
   void aim(const Structure& structure, const VideoInfo& whole) {
     if (params_.lossless) return;
     std::optional<double> wanted;  // log2 of bytes or of the mean squared error
@@ -109,7 +111,7 @@ class Trials {
     keep(structure, here);
   }
 
-  /// log2 of the bytes for a picture of the same quality; lower is better.
+  /// log2 of the bytes for a picture of equal quality; lower is better.
   double cost(const Structure& s) {
     const auto known = costs_.find(s);
     return known != costs_.end() ? known->second : keep(s, code(s));
@@ -170,7 +172,7 @@ class Trials {
   const std::function<void(const StructureTrial&)>& on_trial_;
 };
 
-/// What is tried after what: the cheapest so far, which others are compared with.
+/// Keeps the cheapest structure so far and tries others against it.
 class Search {
  public:
   Search(Trials& trials, const Structure& first) : best(first), trials_(trials) {}
@@ -202,7 +204,7 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
   Structure& best = search.best;
   const bool fixed_levels = fixed.levels || params.layout == Layout::kDyadic;
   const int levels = best.temporal_levels;
-  // One thing after the other; what is worth trying next follows from what was best before.
+  // One parameter after the other: the best so far decides what is worth trying next.
   if (!fixed.temporal_wavelet)
     for (const Wavelet w : {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kRev137}) {
       if (w == Wavelet::kRev137 && !params.lossless) continue;
@@ -219,7 +221,7 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     const int most = static_cast<int>(std::log2(std::max(1, best.gop_frames)));
     if (!search.climb(&Structure::temporal_levels, -1, 0, most)) search.climb(&Structure::temporal_levels, 1, 0, most);
     if (best.temporal != Wavelet::kHaar && best.temporal_levels < levels && !fixed.temporal_wavelet) {
-      Structure s = best;  // with fewer levels it may pay
+      Structure s = best;  // may pay off with fewer levels
       s.temporal = Wavelet::kHaar;
       if (search.better(s)) search.climb(&Structure::temporal_levels, -1, 0, most);
     }
@@ -235,9 +237,9 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     search.climb(&Structure::spatial_levels, 1, 1, kMostLevels);
 }
 
-// Along motion: fewer temporal levels suit what moves fast, and one more than whole pyramids have leaves a short GOP
-// one key instead of two; what is likelier is tried first. More spatial levels, other wavelets there and other lengths
-// of GOPs brought nothing on any clip (tests/bench/RESULTS.md).
+// With motion: fewer temporal levels suit fast motion. One level more than whole pyramids have leaves a short GOP one
+// key instead of two. The likelier change is tried first. More spatial levels, other wavelets and other GOP lengths
+// gained nothing on any clip (tests/bench/RESULTS.md).
 void search_moving(Search& search) {
   const auto gop = static_cast<unsigned>(std::max(1, search.best.gop_frames));
   const int most = std::bit_width(gop - 1);

@@ -1,3 +1,4 @@
+// Search for steps: by samples before coding, by codings, and by the slope of the whole video (target_search.h).
 #include "codec/encoder/target_search.h"
 
 #include <algorithm>
@@ -13,24 +14,24 @@ namespace trivelet {
 
 namespace {
 
-// Cuts cost least where a plane ends everywhere: half a plane away the same bytes bring up to 0.4 dB less (luma of
-// mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one just meet
-// it, this near, in octaves.
+// A cut costs least where a plane ends everywhere: half a plane away the same bytes give up to 0.4 dB less (luma of
+// mobile CIF at 1 bit per pixel). So with a target the step is chosen such that all planes but the last one meet it,
+// within this number of octaves.
 constexpr double kAligned = 0.03;
 
-// The finest and coarsest step that a target is tried with. Samples are integers, so errors below those of a step of
-// 0.05 (a variance of 0.0002) vanish in rounding. With a target in bytes it may be finer still: what is coded too
-// finely is cut again, what is coded too coarsely takes fewer bytes than there are.
+// The finest and coarsest step tried for a target. Samples are integers, so errors of a step below 0.05 (a variance of
+// 0.0002) vanish in rounding. A target for bytes allows finer steps: a GOP coded too finely is cut later, one coded too
+// coarsely cannot use its bytes.
 constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
-// By how many octaves the step should grow for `of_planes`, the amount with plane 1 as the last, to become `wanted`;
-// `of_all` is the amount with plane 0. Amounts are bytes or errors.
+// Octaves by which the step should grow to change `of_planes`, the amount down to plane 1, to `wanted`. `of_all` is the
+// amount down to plane 0. Amounts are bytes or errors.
 double octaves_off(double of_planes, double of_all, double wanted) {
   const double per_octave = std::log2(std::max(of_planes, 1e-9) / std::max(of_all, 1e-9));
-  // A plane that changes next to nothing tells nothing about the way to go: no slope is taken to be flatter than this,
-  // and no step is longer than two planes; the caller looks again after it.
+  // A plane that changes almost nothing gives no slope: slopes are limited from below and the change of step to two
+  // planes. The caller tries again after it.
   constexpr double kLeastPerOctave = 0.25;
   constexpr double kLongest = 2.0;
   const double limited =
@@ -46,11 +47,11 @@ TargetSearch::TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, Key
   if (context.params.psnr > 0) {
     const double peak = (1 << bits) - 1;
     target_error_ = peak * peak / std::pow(10.0, context.params.psnr / 10);
-    // Where to begin; code_to_psnr() finds the step. Uniform errors of a step have step^2 / 12; the dead zone, and
-    // planes that are left out behind it, allow a finer one.
+    // A starting point; code_to_psnr() finds the step. Uniform errors of a step have step^2 / 12; the dead zone and the
+    // planes cut later allow a finer step.
     step_ = std::clamp(std::sqrt(5 * target_error_), 0.05, 1e6);
   }
-  if (context.params.has_byte_target()) step_ = std::exp2(bits - 4);  // 16 of 8 bits: halved until it is fine enough
+  if (context.params.has_byte_target()) step_ = std::exp2(bits - 4);  // 16 at 8 bits; halved until it is fine enough
 }
 
 // ---------------------------------------------------------------------------------------------------------------- runs
@@ -69,24 +70,24 @@ void TargetSearch::begin_run(const PendingGop& p) {
 
 // ----------------------------------------------------------------------------------------------------- step of a GOP
 
-// A target finds the step before a GOP is coded: from what the GOP before took, if this one is like it, else from a
-// sample. Then next to nothing is coded that the target does not need. Only as long as the rest of the video may turn
-// out to be quite another is a plane coded in reserve, but for its refinement.
+// With a target the step is found before a GOP is coded: from the GOP before if it is similar, else from a sample.
+// Almost nothing is then coded in vain. While the rest of the video is unknown, one plane without its refinement is
+// coded in reserve.
 
-// `needed_for` tells of amounts with which step all that is coded meets the target. `alike`: octaves between the
-// activities of GOPs of which one tells about the other. False where nothing is to be known before coding.
+// `needed_for` maps amounts to the step with which everything that is coded meets the target. `alike`: limit in octaves
+// between the activities of similar GOPs. False if the step cannot be found before coding.
 template <class Needed>
 bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const Needed& needed_for) {
   constexpr int kMostRounds = 6;
-  constexpr double kFarthest = 2;    // octaves that a step is changed by at most
-  constexpr double kReliable = 0.5;  // octaves finer than what was coded that its amounts still tell about
-  constexpr double kFiner = 0.3;     // octaves that the next try is finer than it should be, for then it is reliable
+  constexpr double kFarthest = 2;    // limit of the change of a step, in octaves
+  constexpr double kReliable = 0.5;  // octaves finer than the coded step for which its amounts are reliable
+  constexpr double kFiner = 0.3;     // octaves that the next try is finer, so that it is reliable
   like_before_ = false;
-  if (context_.header.motion) return false;  // the sample is of whole pictures
+  if (context_.header.motion) return false;  // a sample is of whole pictures
   StepSample windows = context_.timed(&EncoderStages::coder, true,
                                       [&] { return StepSample(context_.header, gop, context_.params.simd); });
   if (!windows.worth_it()) return false;
-  constexpr double kNoActivity = 1e-4;  // as good as
+  constexpr double kNoActivity = 1e-4;  // lower limit, for pictures without any
   const double activity = std::max(windows.activity(), kNoActivity);
   const auto keep = [&](double wanted) { step_ = std::clamp(wanted, finest, kCoarsestStep); };
   if (amounts_before_) {
@@ -120,13 +121,13 @@ bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const 
   return true;
 }
 
-// A GOP through the backend, with the step of now; `again`: the one before, with another step, its coefficients were
+// Codes a GOP with the current step. `again`: the same GOP as the last one with another step, whose coefficients were
 // kept.
 RateControl TargetSearch::coded_at_once(const Gop& gop, bool again, PendingGop& p) {
   return coded_as(gop, context_.choices(p, step_), again, p);
 }
 
-// … once, as it seems.
+// Codes a GOP that probably needs no second coding.
 RateControl TargetSearch::coded_once(const Gop& gop, bool spare, bool measured_whole, PendingGop& p) {
   GopChoices choice = context_.choices(p, step_);
   if (context_.header.profile == Profile::kDense) {
@@ -150,7 +151,7 @@ RateControl TargetSearch::coded_as(const Gop& gop, const GopChoices& choice, boo
                         [&] { return RateControl(context_.header, coded, &context_.pool); });
 }
 
-// Of a GOP that was coded with the step of now and so many planes more than are needed.
+// Keeps the amounts of a GOP that was coded with the current step and `more_planes` planes more than needed.
 void TargetSearch::keep_amounts(const RateControl& control, int frames, int more_planes) {
   amounts_before_ = StepAmounts(control, step_, more_planes);
   frames_before_ = frames;
@@ -158,15 +159,15 @@ void TargetSearch::keep_amounts(const RateControl& control, int frames, int more
 
 // ------------------------------------------------------------------------------------------------------- target: PSNR
 
-// The cuts with which the GOP has the error wanted, and their slope. The error predicted is that of coefficients; what
-// the samples really have is measured, and made good for. kNot: it is as that of the GOPs before. False: even all that
-// was coded errs more.
+// Finds the cuts with the wanted error and their slope. The predicted error is that of coefficients; the error of
+// samples is measured and the prediction corrected. kNot: uses the correction of earlier GOPs. Returns false if the
+// error is too large even with everything that was coded.
 bool TargetSearch::cut_to_error(const Gop& gop, const PendingGop& p, RateControl& control, Measured how, Cuts& best,
                                 double& best_slope) {
-  constexpr double kNear = 0.03;                                       // dB from the target that are good enough
-  const double surely_near = how == Measured::kBySample ? 0.1 : 0.25;  // dB that one correction makes good
-  constexpr int kMostAttempts = 8;                                     // each a decoding
-  constexpr double kFewer = 1.005;  // of the error wanted: above it the step is at fault
+  constexpr double kNear = 0.03;                                       // dB from the target that are accepted
+  const double surely_near = how == Measured::kBySample ? 0.1 : 0.25;  // dB that one correction removes
+  constexpr int kMostAttempts = 8;                                     // one decoding each
+  constexpr double kFewer = 1.005;  // times the wanted error: above it the step is too coarse
   const auto samples = static_cast<double>(control.samples());
   double best_distance = 1e9;
   double before = -1;
@@ -206,9 +207,9 @@ bool TargetSearch::cut_to_error(const Gop& gop, const PendingGop& p, RateControl
 TargetSearch::Coded TargetSearch::code_to_psnr(const Gop& gop, PendingGop& p) {
   constexpr double kAlike = 0.3;
   constexpr int kMostAge = 8;         // GOPs
-  constexpr int kMostAlignments = 4;  // each a coding, of the first GOP
-  constexpr double kFarOff = 0.25;    // octaves that are worth a coding of the first GOP of another run
-  constexpr double kReserve = 0.12;   // octaves finer than needed, for what is not known exactly
+  constexpr int kMostAlignments = 4;  // codings of the first GOP
+  constexpr double kFarOff = 0.25;    // octaves that are worth another coding of the first GOP of a run
+  constexpr double kReserve = 0.12;   // octaves finer than needed, as a margin
   const double all_samples = static_cast<double>(context_.header.samples(gop.frames()));
   const auto needed_for = [&](const StepAmounts& a) {
     return a.step_for(a.errors, target_error_ / correction_ * all_samples) * std::exp2(-kReserve);
@@ -219,7 +220,7 @@ TargetSearch::Coded TargetSearch::code_to_psnr(const Gop& gop, PendingGop& p) {
   const double near_enough = first ? 2 * kAligned : kFarOff;
   const int most_alignments = first ? kMostAlignments : p.run ? 2 : 1;
   for (int alignments = 0, codings = 0;; ++codings) {
-    // What the samples err more is much the same in all GOPs of a scene.
+    // The correction is about the same in all GOPs of a scene.
     const bool measures = !found || !like_before_ || ++corrected_age_ >= kMostAge || codings > 0;
     if (measures) corrected_age_ = 0;
     const Measured how = !measures ? Measured::kNot : by_sample ? Measured::kBySample : Measured::kWhole;
@@ -248,7 +249,7 @@ TargetSearch::Coded TargetSearch::code_to_psnr(const Gop& gop, PendingGop& p) {
     measurer_.measure(gop, p, control, layers);
     keep_amounts(control, p.frames, 0);
     keys_.coded(p.places());
-    if (!found) step_ = aligned;  // the next one's
+    if (!found) step_ = aligned;  // for the next GOP
     if (first) seed_ = {step_, correction_, aligned_slope_, needed_slope_, {}};
     return {std::move(control), std::move(layers), {}};
   }
@@ -256,8 +257,7 @@ TargetSearch::Coded TargetSearch::code_to_psnr(const Gop& gop, PendingGop& p) {
 
 // ------------------------------------------------------------------------------------------------------ target: bytes
 
-// A slope for the whole video is found when all of it is known; until then what was coded, more finely than will be
-// needed, waits in a file.
+// The slope of the whole video is known at its end. Until then the GOPs, coded more finely than needed, wait in a file.
 
 double TargetSearch::run_bytes(double log2_slope) const {
   double sum = 0;
@@ -265,7 +265,7 @@ double TargetSearch::run_bytes(double log2_slope) const {
   return sum;
 }
 
-// What the GOPs up to this one may take, while only part of the video is known.
+// The bytes for the GOPs up to this one while only part of the video is known.
 TargetSearch::Budget TargetSearch::budget_for(const PendingGop& p) const {
   const std::uint64_t so_far = p.first_frame + static_cast<std::uint64_t>(p.frames);
   const std::uint64_t all = context_.header.video.frames > 0 ? std::max(context_.header.video.frames, so_far) : 0;
@@ -286,7 +286,7 @@ TargetSearch::Budget TargetSearch::budget_for(const PendingGop& p) const {
   return b;
 }
 
-// With which step a GOP would take these amounts such that it and those before, all at one slope, take what they may.
+// The step at which this GOP and those before, all at one slope, take the bytes allowed.
 double TargetSearch::step_within(const Budget& budget, const StepAmounts& amounts) const {
   double low = std::log2(kFinestStepForBytes);
   double high = std::log2(kCoarsestStep);
@@ -296,37 +296,37 @@ double TargetSearch::step_within(const Budget& budget, const StepAmounts& amount
     (bytes > kBodyShare * budget.known ? low : high) = middle;
   }
   if (budget.may_be_last) return std::exp2(high);
-  // Films begin with little to see, which would take all the bytes of its time: as long as next to nothing is known
-  // about the rest, steps that are finer than the eye needs are not believed in.
+  // Films often begin with little detail, which would take all bytes of its time. While the rest is unknown, steps
+  // finer than the eye needs are limited.
   const double doubted = context_.header.video.format.bits - 7;
   const double trust = (1 - budget.unknown) * (1 - budget.unknown);
   return std::exp2(high < doubted ? doubted + trust * (high - doubted) : high);
 }
 
 TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
-  constexpr double kFirstTry = 4;  // of samples of 8 bits: coarser steps are known with it, finer ones are not
+  constexpr double kFirstTry = 4;  // at 8 bits: its sample also gives coarser steps, but not finer ones
   Budget budget = budget_for(p);
   if (budget.share > 0) {
     const double before = step_;
     if (p.number == 0) step_ = kFirstTry * std::exp2(context_.header.video.format.bits - 8);
-    // What the last one takes wrongly no other makes good.
+    // Later GOPs cannot correct an error of the last one.
     const double alike = budget.may_be_last ? 0.2 : 0.8;
     if (find_step(gop, kFinestStepForBytes, alike, [&](const StepAmounts& a) { return step_within(budget, a); }))
       return code_found(gop, p, budget);
     step_ = before;
   }
-  constexpr int kMostHalvings = 12;    // of the step, for a GOP: 72 dB
-  constexpr int kMostAlignments = 6;   // of the first GOP; the next ones follow it
-  constexpr double kFinerSlope = 0.3;  // octaves between the finest slope coded and the one needed: some cuts to choose
-  constexpr double kPlenty = 40;       // times the GOP's share: what takes more is fine enough for any slope
+  constexpr int kMostHalvings = 12;    // of the step for a GOP: 72 dB
+  constexpr int kMostAlignments = 6;   // codings of the first GOP; later GOPs follow it
+  constexpr double kFinerSlope = 0.3;  // octaves from the finest slope coded to the one needed, for a choice of cuts
+  constexpr double kPlenty = 40;       // times the GOP's share: more bytes are fine enough for any slope
   for (int attempt = 0;; ++attempt) {
     RateControl control = coded_at_once(gop, attempt > 0, p);
     add_to_run(control, p);
     const double finest = run_.back().bytes(RateCurve::kLeast);
-    // Once there is something to compare with, what counts is the slope of the whole.
+    // After the first GOP the slope of the whole video counts.
     const double finest_slope = 2 * std::log2(step_);
     double expected_slope = finest_slope;
-    if (budget.share == 0) {  // nothing is known about the rate: as fine as makes sense
+    if (budget.share == 0) {  // unknown rate: as fine as makes sense
       if (step_ > 1 && attempt == 0) {
         run_.pop_back();
         step_ = 1;
@@ -352,18 +352,18 @@ TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
       }
       expected_slope = slope;
       step_ =
-          std::clamp(std::exp2((slope - aligned_slope_) / 2), kFinestStepForBytes, kCoarsestStep);  // the next one's
+          std::clamp(std::exp2((slope - aligned_slope_) / 2), kFinestStepForBytes, kCoarsestStep);  // for the next GOP
     }
     return held(gop, p, std::move(control), expected_slope);
   }
 }
 
-// With the step that find_step() found.
+// Codes the GOP with the step of find_step().
 TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, const Budget& budget) {
-  constexpr double kUncertain = 0.5;  // above it a plane in reserve
-  constexpr double kReserve = 0.1;    // octaves finer than needed, for what is not known exactly
+  constexpr double kUncertain = 0.5;  // above it one plane is coded in reserve
+  constexpr double kReserve = 0.1;    // octaves finer than needed, as a margin
   constexpr double kReserveOfUnknown = 0.4;
-  constexpr double kReserveOfLast = 0.15;  // what others would make good
+  constexpr double kReserveOfLast = 0.15;  // later GOPs cannot correct it
   constexpr int kMostCodings = 4;
   const bool plane_more = budget.unknown > kUncertain;
   const double reserve = kReserve + kReserveOfUnknown * budget.unknown;
@@ -382,7 +382,7 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
     if (plane_more && p.number == 0)
       needed_slope_ = slope_for(run_, amounts_before_->bytes[0]) - 2 * std::log2(amounts_before_->step);
     const double expected_slope = std::max(slope_for(run_, budget.known), 2 * std::log2(step_));
-    step_ = amounts_before_->step;  // if nothing else is known about the next one
+    step_ = amounts_before_->step;  // if the next GOP gives no other
     return held(gop, p, std::move(control), expected_slope);
   }
 }
@@ -392,7 +392,7 @@ void TargetSearch::add_to_run(const RateControl& control, const PendingGop& p) {
       context_.timed(&EncoderStages::layers, false, [&] { return RateCurve(control, p.motion_bytes(), p.frames); }));
 }
 
-// The GOP waits for the others. Its errors are measured where it will probably be cut.
+// The GOP waits for the others. Its errors are measured at its probable cuts.
 TargetSearch::Coded TargetSearch::held(const Gop& gop, const PendingGop& p, RateControl control,
                                        double expected_slope) {
   const double lambda = std::exp2(expected_slope);

@@ -1,4 +1,4 @@
-// Finds the steps and cuts with which GOPs meet a target: a PSNR, GOP by GOP, or bytes, of the whole video.
+// Finds the steps and cuts with which GOPs meet a target: a PSNR per GOP, or bytes of the whole video.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace trivelet {
 
-/// Used by the thread that calls the encoder alone. Each GOP is coded once or more with the context's backend; what it
-/// took tells the step of the next one.
+/// Used by the thread that calls the encoder. Each GOP is coded once or more with the context's backend; its rate and
+/// error predict the step of the next GOP.
 class TargetSearch {
  public:
   TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, KeyPlan& keys);
 
-  /// What the first GOP of a stream tells all runs.
+  /// What the first GOP of a stream passes to all runs.
   struct Seed {
-    double step = 0;  ///< of the next GOP, as of all others here
+    double step = 0;  ///< for the next GOP, like all members
     double correction = 1;
     double aligned_slope = 0;
     double needed_slope = 0;
@@ -39,28 +39,28 @@ class TargetSearch {
   const std::optional<Seed>& seed() const { return seed_; }
   void set_seed(Seed seed) { seed_ = std::move(seed); }
 
-  /// Forgets what was learnt from GOP to GOP, if this GOP begins a run.
+  /// Forgets what earlier GOPs gave if this GOP begins a run.
   void begin_run(const PendingGop& p);
-  /// The step with which the next GOP is coded; without a target that of all.
+  /// The step of the next GOP; without a target that of all GOPs.
   double step() const { return step_; }
 
   /// A GOP that was coded.
   struct Coded {
     RateControl control;
-    std::vector<Cuts> layers;  ///< towards a PSNR
-    RateCurve curve;           ///< towards bytes
+    std::vector<Cuts> layers;  ///< with a target PSNR
+    RateCurve curve;           ///< with a target for bytes
   };
-  /// Codes a GOP that has the PSNR wanted at the last of its layers.
+  /// Codes a GOP that has the target PSNR at its last layer.
   Coded code_to_psnr(const Gop& gop, PendingGop& p);
-  /// Codes a GOP more finely than the bytes of the whole will need.
+  /// Codes a GOP more finely than the target of the whole video will need.
   Coded code_to_bytes(const Gop& gop, PendingGop& p);
 
  private:
   enum class Measured { kNot, kBySample, kWhole };
   struct Budget {
-    double share = 0;    ///< of the GOP, in bytes; 0: nothing is known about the rate
-    double known = 0;    ///< of it and all before
-    double unknown = 0;  ///< how little they say about the rest of the video, from 1 down
+    double share = 0;    ///< of the GOP, in bytes; 0: the rate is unknown
+    double known = 0;    ///< of the GOP and all before
+    double unknown = 0;  ///< how little they predict the rest of the video, from 1 down
     bool may_be_last = false;
   };
 
@@ -84,15 +84,15 @@ class TargetSearch {
   KeyPlan& keys_;
   double step_;                 ///< of the next GOP
   double target_error_ = 0;     ///< mean squared
-  double aligned_slope_ = 2.7;  ///< log2 of the slope at which all planes but the last are sent, over that of the step
+  double aligned_slope_ = 2.7;  ///< log2(slope at which all planes but the last are sent / slope of the step)
   double needed_slope_ = 0.7;   ///< the same where all planes are sent
-  double correction_ = 1;       ///< target PSNR: measured error over the predicted one
-  int corrected_age_ = 0;       ///< GOPs since that was measured
+  double correction_ = 1;       ///< target PSNR: measured error / predicted error
+  int corrected_age_ = 0;       ///< GOPs since the last measurement
   std::optional<StepAmounts> amounts_before_;  ///< of the GOP before, in the same run
   int frames_before_ = 0;                      ///< of the GOP before
   double activity_before_ = 0;                 ///< of the GOP before
-  bool like_before_ = false;                   ///< the GOP pushed last is like that one
-  std::vector<RateCurve> run_;  ///< of the first GOP and those of this run, which the steps of the next ones follow
+  bool like_before_ = false;                   ///< the current GOP is like the one before
+  std::vector<RateCurve> run_;                 ///< of the first GOP and those of this run; they predict the next steps
   std::optional<Seed> seed_;
 };
 
