@@ -1,4 +1,4 @@
-// Decoder of codec.h: checks what is asked for, keeps the backend busy with GOPs and delivers frames.
+// Decoder of codec.h: checks the request, gives GOPs to the backend and delivers frames.
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,7 @@ std::uint64_t first_kept(GopKey key, int levels) {
   return key == GopKey::kFirst ? 0 : (std::uint64_t{1} << levels) - 1;
 }
 
-// Of each GOP: the run it belongs to.
+// The run of each GOP.
 std::vector<std::uint64_t> runs_of(const std::vector<GopInfo>& gops, std::uint64_t first_frame) {
   std::vector<std::uint64_t> runs;
   std::uint64_t run = 0;
@@ -53,11 +53,11 @@ void Decoder::State::count_damaged(Packet& packet) {
 }
 
 std::uint64_t Decoder::State::memory_needed() const {
-  // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample itself twice (a GOP in work, one being
-  // written), and as much again for the compressed bytes. The coder works on whole blocks, however little of them lies
-  // inside the picture: the state of decoding for each thread.
+  // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample twice (one GOP decoded, one written),
+  // and the same again for compressed bytes. The coder works on whole blocks, even if the picture covers little of
+  // them: the decoding state of each thread.
   const bool predictive =
-      header.profile == Profile::kPredictive;  // three frames of a block, tables, and no coefficients
+      header.profile == Profile::kPredictive;  // three frames of a block and tables, no coefficients
   const std::uint64_t state_bytes = predictive                          ? 64
                                     : header.profile == Profile::kDense ? 640
                                                                         : 30 * 8 + 3 * 8 + 6 * 2 + 4;
@@ -65,7 +65,7 @@ std::uint64_t Decoder::State::memory_needed() const {
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
   std::uint64_t samples = 0;
-  const int least = std::min(reduction.temporal, header.least_levels());  // that are dropped
+  const int least = std::min(reduction.temporal, header.least_levels());  // levels that are dropped
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
     const Shape s = header.component_shape(c, header.gop_frames + (header.motion ? 1 : 0));
     samples += static_cast<std::uint64_t>(low_length(s.frames, least)) *
@@ -73,7 +73,7 @@ std::uint64_t Decoder::State::memory_needed() const {
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
     largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
   }
-  // Motion: the integers that are lifted, what every cell does, and the key frames of two GOPs at each level.
+  // Motion: the lifted integers, the motion cells, and the key frames of two GOPs at each level.
   const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, least));
   const std::uint64_t motion = header.motion ? 4 * samples +
                                                    MotionGrid(header.video.width, header.video.height).cells() *
@@ -147,7 +147,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   VideoInfo& o = s.output;
   if (params.turns > 1) s.runs = runs_of(s.info.gops, params.first_frame);
   const int t = s.reduction.temporal;
-  // Frames that pull() will deliver, where it can be known.
+  // The number of frames that pull() will deliver, if it can be known.
   std::uint64_t frames = 0;
   auto count = [&](std::uint64_t first, std::uint64_t n, GopKey key) {
     for (std::uint64_t f = first_kept(key, t); f < n; f += std::uint64_t{1} << t)
@@ -159,7 +159,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
       if (s.in_turn(i)) count(g.first_frame, static_cast<std::uint64_t>(g.frames), g.key);
     }
   } else {
-    // Kept frames before frame x of a stream whose GOPs are all full.
+    // Number of kept frames before frame x of a stream whose GOPs are all full.
     auto kept_before = [&](std::uint64_t x) {
       const std::uint64_t length = s.header.gop_frames;
       const bool key_last = s.header.motion && length % (std::uint64_t{1} << s.header.temporal_levels) == 0;
@@ -175,7 +175,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
     std::uint64_t samples = 0;  // of a frame
     for (int c = 0; c < o.format.components(); ++c)
       samples += static_cast<std::uint64_t>(o.component_width(c)) * static_cast<std::uint64_t>(o.component_height(c));
-    constexpr std::uint64_t kEmpty = 1024;  // samples that are left out, in the time of one that is coded
+    constexpr std::uint64_t kEmpty = 1024;  // samples that are skipped in the time of one coded sample
     check_work(params.limits, checked_mul(frames, samples), s.info.file_bytes, kEmpty);
   }
 
@@ -184,7 +184,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   const std::uint64_t of_gop = s.memory_needed();
   if (params.reads_ahead)
     options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
-  if (params.limits.memory > 0)  // of which one has its share, as was checked
+  if (params.limits.memory > 0)  // one GOP fits the limit, as was checked
     options.lanes = static_cast<int>(
         std::clamp<std::uint64_t>(params.limits.memory / of_gop, 1, static_cast<std::uint64_t>(options.lanes)));
   s.backend = b.make_decoder(s.header, s.reduction, options);
@@ -234,8 +234,8 @@ Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
 
 Decoder::State::Reader::~Reader() { packets.stop(); }
 
-// Pipes are read by whoever asks for frames: nobody knows when more will come, and a thread that waits for it cannot be
-// ended. Without an index, what reading finds out is said by info().
+// A pipe is read by the thread that calls pull(): nobody knows when data will come, and a thread waiting for it cannot
+// be ended. Without an index info() returns what reading finds.
 void Decoder::State::begin_reading() {
   if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead || params.workers.run)
     return;
@@ -296,7 +296,7 @@ void Decoder::State::read_ahead() {
     const trace::Span span("submit");
     in_stages([&] { backend->push(read->packet->received, params.keep_partial ? &read->packet->damage : nullptr); });
     flying.push_back(std::move(read->packet));
-    ready = backend->is_ready();  // what is done can be written beside what is begun
+    ready = backend->is_ready();  // finished GOPs can be written while new ones begin
   }
 }
 
@@ -326,7 +326,7 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   }
   if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen)
     packet->damage.push_back("the key frame before them is damaged");
-  std::sort(packet->damage.begin(), packet->damage.end());  // threads find it in any order
+  std::sort(packet->damage.begin(), packet->damage.end());  // threads find damage in any order
   for (const std::string& d : packet->damage) {
     report("frames from " + std::to_string(packet->head.first_frame) + ": " + d);
     count_damaged(*packet);
@@ -359,8 +359,8 @@ void Decoder::State::verify(const Gop& gop, Packet& packet) {
 
 namespace {
 
-// Times of the frames that remain after a temporal reduction. A last one lasts into the GOP behind, whose frames are
-// taken to be as long as its own.
+// Times of the frames that remain after a temporal reduction. A last frame can extend into the next GOP, whose frames
+// are assumed to have its duration.
 std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, GopKey key, int levels) {
   std::vector<FrameTime> out;
   const std::size_t step = std::size_t{1} << levels;
@@ -384,7 +384,7 @@ void move_frames(Gop& gop, int first, int step) {
   }
 }
 
-// A GOP with fewer levels than are dropped was decoded with more frames than are wanted.
+// Drops the surplus frames of a GOP that has fewer levels than the reduction drops.
 void drop_more(Gop& gop, const GopHeader& g, int dropped) {
   const int more = dropped - g.motion_levels();
   if (g.motion.empty() || more <= 0) return;
@@ -393,7 +393,7 @@ void drop_more(Gop& gop, const GopHeader& g, int dropped) {
   gop.set_frames((gop.frames() - first + (1 << more) - 1) >> more);
 }
 
-// Moves frames [from, to) of a GOP to its beginning.
+// Moves frames [from, to) of a GOP to its start.
 void keep_frames(Gop& gop, int from, int to) {
   if (from > 0) move_frames(gop, from, 1);
   for (int f = from; f < to; ++f)
@@ -414,7 +414,7 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     const std::vector<FrameTime> times = reduced_times(g.times, g.key, reduction.temporal);
     std::copy(times.begin(), times.end(), gop.times().begin());
 
-    // Drop what lies outside the wanted range.
+    // Drop frames outside the wanted range.
     const std::uint64_t step = std::uint64_t{1} << reduction.temporal;
     const std::uint64_t first = g.first_frame + first_kept(g.key, reduction.temporal);
     int from = 0;
@@ -464,7 +464,7 @@ bool Decoder::pull_coefficients(CoefficientGop& coefficients) {
 
 bool Decoder::State::pull(CoefficientGop& coefficients) {
   std::unique_ptr<Packet> packet;
-  bool passed = false;  // over a GOP before the selected ones, for its key frame
+  bool passed = false;  // a GOP before the selected ones, decoded for its key frame
   do {
     passed = passed || packet;
     packet = decode([&](GopDecoder& from) { return from.pull(coefficients); });

@@ -1,5 +1,4 @@
-// The packets of a stream (decoder_state.h): finds them, reads the chunks that are wanted and sorts out what is
-// damaged.
+// The packets of a stream (decoder_state.h): finds them, reads the wanted chunks and detects damage.
 
 #include <algorithm>
 #include <cstring>
@@ -35,7 +34,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
                     std::to_string(expected_frame));
       return false;
     }
-    // Only this one: a damaged packet must not lead into the next, which has its own place in the index.
+    // Read this packet only: a damaged packet must not extend into the next, which has its own place in the index.
     const GopInfo& g = info.gops[next_gop++];
     in.seek(g.offset);
     offset = g.offset;
@@ -105,7 +104,8 @@ void Decoder::State::follow(std::uint64_t first_frame, int frames, const std::st
   expected_frame = first_frame + static_cast<std::uint64_t>(frames);
 }
 
-// The header of a packet of `payload` bytes and its own size. False when the packet is not wanted or beyond use.
+// Reads the header of a packet of `payload` bytes; `n` gets the header's size. False if the packet is not wanted or
+// unusable.
 bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n) {
   std::vector<std::uint8_t> head;
   n = 0;
@@ -153,7 +153,8 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   return true;
 }
 
-// Layers, temporal bands and bytes that the caller wants. `head_bytes`: of the packet's header, which count.
+// Layers, temporal bands and bytes that the caller wants. `head_bytes`, the size of the header, counts towards the
+// budget.
 Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint64_t payload,
                                                    std::uint64_t head_bytes) const {
   Share share;
@@ -162,7 +163,7 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   share.whole = share.layers == header.layers && share.stop_plane == 0 && reduction.spatial == 0 &&
                 reduction.temporal == 0 && !has_region();
   while (share.layers > 1 && g.layer_top[static_cast<std::size_t>(share.layers) - 1] <= share.stop_plane)
-    --share.layers;  // nothing wanted in them
+    --share.layers;  // they contain no wanted planes
   const int levels = g.temporal_bands(header) - 1;
   share.bands = 1 + levels - (header.layout == Layout::kDyadic ? 0 : std::min(levels, reduction.temporal));
   share.budget = ~std::uint64_t{0};
@@ -177,8 +178,8 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   return share;
 }
 
-// Reads the motion of the levels that are decoded. What is lost, and finer levels, which lean on it, is without
-// movement then. False when some is damaged.
+// Reads the motion of the decoded levels. A damaged level and the finer ones, which depend on it, get zero motion.
+// False if a level is damaged.
 bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
   const GopHeader& g = packet.head;
   const int levels = g.motion_levels(), dropped = std::min(levels, reduction.temporal);
@@ -215,8 +216,8 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
   return true;
 }
 
-// Reads the chunks of a share into packet.bytes, skips the others, and leaves the source behind the packet. Of chunks
-// with `checks` only the head is read. Returns where they are; false when some are damaged.
+// Reads the chunks of a share into packet.bytes, skips the others, and leaves the source after the packet. Of chunks
+// with `checks` it reads the header only. `fetched` gets their places. False if a chunk is damaged.
 bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks,
                                   std::uint64_t body, const std::string& where, std::vector<FetchedChunk>& fetched) {
   const GopHeader& g = packet.head;
@@ -225,7 +226,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   fetched.assign(g.chunks.size(), {});
   bytes.clear();
   const bool is_there = in.seekable() && in.position() <= in.size();
-  if (share.whole && is_there && !planned && checks.empty())  // else it grows with what is read
+  if (share.whole && is_there && !planned && checks.empty())  // else it grows while reading
     bytes.reserve(static_cast<std::size_t>(std::min(g.body_bytes, in.size() - in.position())) +
                   (g.chunks.size() + 1) * kChunkPadding);
   bool intact = true;
@@ -236,7 +237,7 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
       for (int d = header.spatial_levels; d >= 0 && !at_end; --d, ++i) {
         const ChunkEntry& c = g.chunks[i];
         if (l >= share.layers || b >= share.bands || d < reduction.spatial) continue;
-        if (c.size > budget) {  // what does not fit any more ends the reading
+        if (c.size > budget) {  // the first chunk above the budget ends reading
           budget = 0;
           packet.whole = false;
           continue;
@@ -248,14 +249,14 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
         if (planned) {
           const ByteRange range{body + c.offset, checks.empty() ? c.size : checks[i].head_bytes};
           planned->add(range.offset, range.size);
-          chunk.ok = given->has(range) && !checks.empty();  // heads tell which parts are wanted
+          chunk.ok = given->has(range) && !checks.empty();  // headers say which parts are wanted
           if (!chunk.ok) continue;
         }
         const auto name = [&] {
           return "chunk of layer " + std::to_string(l) + ", temporal band " + std::to_string(b) + ", distance " +
                  std::to_string(d) + " at byte " + std::to_string(body + c.offset) + " has a wrong checksum";
         };
-        if (!checks.empty()) {  // only its head yet
+        if (!checks.empty()) {  // only its header now
           bytes.resize(bytes.size() + chunk.size + kChunkPadding);
           in.seek(body + c.offset);
           const auto n_head = static_cast<std::size_t>(checks[i].head_bytes);
@@ -283,15 +284,16 @@ bool Decoder::State::fetch_chunks(Packet& packet, const Share& share, const std:
   if (!checks.empty() || planned) {
     in.seek(body + g.body_bytes);
   } else if (!at_end && !in.skip(body + g.body_bytes - in.position())) {
-    // Also where nothing of what is missing was asked for: the stream is cut, and so may be what follows.
+    // Even if no missing byte was wanted: the stream is cut, so what follows may be missing too.
     at_end = true;
     if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
   }
   return intact;
 }
 
-// Puts fetched chunks into packet.received. A chunk can be read if those before it that it leans on were: coarser
-// distances and lower bands in layer 0, the same distance and band in the layers before. False when some are damaged.
+// Puts fetched chunks into packet.received. A chunk can be decoded if those it depends on were: in layer 0 coarser
+// distances and lower bands, in other layers the same distance and band in the layers before. False if a chunk is
+// damaged.
 bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                                  const std::string& where, std::vector<FetchedChunk>& fetched) {
   LayeredGop& received = packet.received;
@@ -323,7 +325,7 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
           chunk.ok = intact = false;
           if (checks.empty() || !checks[i].expected) report_read(where + ": " + e.what());
           for_parts(header, received, b, d, [&](std::size_t c, std::size_t block, std::size_t s) {
-            LayeredSegment& begun = received.components[c].blocks[block][s];  // by the chunk: undone
+            LayeredSegment& begun = received.components[c].blocks[block][s];  // part of this chunk: undone
             if (l == 0) begun.top = 0;
             begun.parts.resize(std::min<std::size_t>(begun.parts.size(), static_cast<std::size_t>(l)));
           });
@@ -332,8 +334,8 @@ bool Decoder::State::join_chunks(Packet& packet, const std::vector<ChunkChecks>&
   return intact;
 }
 
-// A GOP of which all that is wanted was received, `intact` or not: looks whether the key frame of the one before is
-// there if it is open, and keeps what there is to know of its own. False when it is damaged by what it leans on.
+// Called for a GOP after its wanted chunks, `intact` or not. Checks that an open GOP has the key frame before it, and
+// records the state of its own key frame. False if a GOP it depends on is damaged.
 bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& where) {
   const GopHeader& g = packet.head;
   KeyLeft own;
@@ -344,7 +346,7 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
   packet.received.follows = follows;
   if (g.key != GopKey::kOpen) return true;
   packet.whole = packet.whole && follows && before.whole;
-  // What is decoded for its own key frame alone does not need the one before.
+  // A GOP decoded only for its key frame does not need the one before.
   if ((follows && before.intact) || !wanted(g.first_frame, g.frames)) return true;
   report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
               std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
@@ -352,7 +354,7 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
   return false;
 }
 
-// Scene cuts make GOPs shorter, so that lengths alternate.
+// Two geometries are kept, because scene cuts shorten GOPs and lengths alternate.
 void Decoder::State::find_geometry(const GopKind& kind, const StreamHeader& of_gop) {
   if (geometry && kind == geometry_kind) return;
   std::swap(geometry, geometry_before);
@@ -398,8 +400,8 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   return true;
 }
 
-// What goes for the checks behind a packet in a plan for which they are not there yet: the heads of chunks as far as
-// they are known, from copies in the front table. None where there is no byte of one.
+// Stand-in for the checks after a packet in a plan that does not have them yet: sizes of chunk headers as known from
+// the front table. Empty if no byte is known.
 std::vector<ChunkChecks> Decoder::State::expected_checks(const GopHeader& g, std::uint64_t body) const {
   const auto& given = static_cast<const GivenBytes&>(in.source());
   std::vector<ChunkChecks> checks(g.chunks.size());
@@ -412,8 +414,8 @@ std::vector<ChunkChecks> Decoder::State::expected_checks(const GopHeader& g, std
   return checks;
 }
 
-// The checks behind a GOP packet, with which its chunks can be read in part; none when there are no good ones. Called
-// where its chunks begin.
+// The checks after a GOP packet, with which its chunks can be read in part; empty if there are no valid ones. Called at
+// the position of its chunks.
 std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::uint64_t end_of_packet) {
   if (!has_region(g) || !in.seekable() || !info.has_index) return {};
   const std::uint64_t back = in.position();
@@ -435,7 +437,7 @@ std::vector<ChunkChecks> Decoder::State::read_checks(const GopHeader& g, std::ui
   return checks;
 }
 
-// Reads the parts of a chunk that are needed into its place in `bytes`. False when one is damaged.
+// Reads the needed parts of a chunk into its place in `bytes`. False if one is damaged.
 bool Decoder::State::read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                                 std::size_t place, int band, int distance) {
   LayeredGop& received = packet.received;
@@ -474,7 +476,7 @@ void Decoder::State::find_needed() {
   }
 }
 
-// What was not read, or need not be decoded.
+// Removes what was not read or need not be decoded.
 void Decoder::State::forget_unneeded(LayeredGop& received) const {
   for (std::size_t c = 0; c < received.components.size(); ++c) {
     auto& component = received.components[c];

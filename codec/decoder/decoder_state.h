@@ -1,5 +1,5 @@
-// What a Decoder holds beside what the stream says about itself: shared by decoder_packets.cpp, which reads the chunks
-// of GOPs, and decoder.cpp, which has them decoded.
+// The state of a Decoder beyond the layout of the stream. decoder_packets.cpp reads the chunks of GOPs into it,
+// decoder.cpp decodes them.
 #pragma once
 
 #include <cstdint>
@@ -37,29 +37,29 @@ struct Decoder::State : StreamLayout {
     std::vector<std::uint8_t> bytes;  ///< chunks, each followed by padding
     std::vector<std::string> damage;  ///< found by the backend
     bool counted_damaged = false;
-    bool whole = false;  ///< everything was received and asked for
+    bool whole = false;  ///< everything was wanted and received
   };
 
-  /// What is known of the key frame that a GOP leaves to an open one.
+  /// The key frame that a GOP leaves to an open GOP.
   struct KeyLeft {
-    std::uint64_t end = 0;  ///< the frame behind it; 0: there is none
+    std::uint64_t end = 0;  ///< number of the frame after it; 0: no key frame
     bool intact = false;
-    bool whole = false;  ///< of its GOP everything was received
+    bool whole = false;  ///< all of its GOP was received
   };
 
-  /// What reading came to next, and what it found on the way.
+  /// The next result of reading, and the damage found on the way.
   struct ReadPacket {
     std::unique_ptr<Packet> packet;  ///< null at the end
-    std::exception_ptr error;        ///< instead; what follows may be read all the same
+    std::exception_ptr error;        ///< in place of a packet; later packets may be readable
     std::vector<std::string> damage;
     std::uint64_t bytes = 0;  ///< read so far
   };
-  /// A thread that reads packets while those before are decoded. Its thread alone then uses the reading half below.
+  /// A thread that reads packets while earlier ones are decoded. While it runs, only it uses the reading half below.
   struct Reader {
     Reader(State& s, std::size_t ahead);
     ~Reader();
     StageQueue<ReadPacket> packets;
-    Worker worker{"read packets"};  ///< last: it ends first
+    Worker worker{"read packets"};  ///< last member: its thread ends first
   };
 
   DecoderParams params;
@@ -70,49 +70,49 @@ struct Decoder::State : StreamLayout {
   SampleAllocator allocate;
   decltype(Backend::geometry) make_geometry;
   std::deque<std::unique_ptr<Packet>> flying;  ///< in the order of the stream
-  std::exception_ptr later;                    ///< from reading ahead: comes after the GOPs before it
+  std::exception_ptr later;                    ///< error of reading ahead, thrown after the GOPs before it
   LastingFailure failure;                      ///< of pull() and exchange()
-  bool key_damaged = false;                    ///< the GOP decoded last, as the backend found out
-  std::uint64_t delivered_first = 0;           ///< frame of the GOP delivered last
-  bool looked_for_volume = false;              ///< and found none, or one whose samples are numbers
+  bool key_damaged = false;                    ///< of the GOP decoded last, according to the backend
+  std::uint64_t delivered_first = 0;           ///< first frame of the GOP delivered last
+  bool looked_for_volume = false;              ///< none found, or one that is not predicted
   bool all_read = false;
   bool reading_begun = false;
 
-  // The reading half.
+  // The reading half
   std::uint64_t bytes_read = 0;
   StreamInput in;
-  std::vector<std::string> found;  ///< damage, since the last packet
+  std::vector<std::string> found;  ///< damage since the last packet
   void find_geometry(const GopKind& kind, const StreamHeader& of_gop);
-  std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another
+  std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another one
   GopKind geometry_kind, kind_before;
-  KeyLeft key_left;                               ///< by the GOP received last
-  std::unique_ptr<ThreadPool> motion_pool;        ///< reads it; made for the first GOP that has some
-  std::size_t next_gop = 0;                       ///< with an index
-  std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: per component, needed_segments()
+  KeyLeft key_left;                               ///< of the GOP received last
+  std::unique_ptr<ThreadPool> motion_pool;        ///< decodes motion; created for the first GOP that has some
+  std::size_t next_gop = 0;                       ///< if there is an index
+  std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: needed_segments() per component
   std::uint64_t expected_frame = 0;
-  std::vector<std::uint64_t> runs;  ///< of each GOP in the index, where runs are shared
+  std::vector<std::uint64_t> runs;  ///< of each GOP in the index, if runs are divided among decoders
   bool at_end = false;
-  RangeSet* planned = nullptr;  ///< what would be read of chunks is noted here instead (plan.cpp)
+  RangeSet* planned = nullptr;  ///< collects the ranges of chunks in place of reading them (plan.cpp)
 
-  StageQueue<std::unique_ptr<Packet>> spare{kMostSpare};  ///< their memory is used again
-  std::optional<Reader> reader;                           ///< last: it ends first
+  StageQueue<std::unique_ptr<Packet>> spare{kMostSpare};  ///< packets reused for their memory
+  std::optional<Reader> reader;                           ///< last member: its thread ends first
 
   State(ByteSource& source, const DecoderParams& p) : params(p), in(source, bytes_read) {
     StreamLayout::limits = p.limits;
-    uses_front_table = !p.keep_partial;  // which is to find out what is damaged
+    uses_front_table = !p.keep_partial;  // which must find all damage
   }
-  ~State() { backend.reset(); }  // it may be reading what flies
+  ~State() { backend.reset(); }  // the backend may still read packets in flight
 
-  /// Frames a decoded GOP has at most.
+  /// Limit of frames of a decoded GOP.
   int capacity() const { return header.most_frames(reduction.temporal); }
   bool has_region() const { return params.region.width > 0; }
-  /// Whether only a part of the GOP is decoded: motion may lead anywhere.
+  /// Whether only a part of the GOP is decoded; not with motion, whose vectors may point anywhere.
   bool has_region(const GopHeader& g) const { return has_region() && g.motion.empty(); }
   bool wanted(std::uint64_t first_frame, int frames) const {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
   bool in_turn(std::size_t gop) const { return runs.empty() || runs[gop] % params.turns == params.turn; }
-  /// Likewise, and in turn; also that a GOP behind it needs, which is of the same run.
+  /// Whether GOP i is wanted and in turn, or the open GOP after it needs its key frame. Both are in the same run.
   bool wanted_gop(std::size_t i) const {
     const auto is_wanted = [this](const GopInfo& g) { return wanted(g.first_frame, g.frames); };
     const GopInfo& g = info.gops[i];
@@ -120,46 +120,46 @@ struct Decoder::State : StreamLayout {
     return is_wanted(g) ||
            (i + 1 < info.gops.size() && info.gops[i + 1].key == GopKey::kOpen && is_wanted(info.gops[i + 1]));
   }
-  /// Of a GOP behind which it is not known what comes: it may be needed for that.
+  /// Whether a GOP is wanted when the next one is unknown: that one may need it.
   bool wanted_before(std::uint64_t first_frame, int frames) const {
     const std::uint64_t room = header.motion ? header.gop_frames : 0u;
     return first_frame < params.end_frame &&
            first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
   }
-  /// f(), and its time to a stage.
+  /// Runs f() and adds its time to a stage.
   template <class F>
   auto timed(StageTime DecoderStages::*stage, const F& f) {
     const StageTimer timer(stats.decoding.*stage,
                            [this] { return motion_pool ? motion_pool->times() : ThreadPool::Times(); });
     return f();
   }
-  /// What the backend does, f(), and its time to the stages that it is.
+  /// Runs f(), which calls the backend, and divides its time among the backend's stages.
   template <class F>
   auto in_stages(const F& f);
-  /// Damage: an Error, unless what is intact is to be delivered all the same.
+  /// Reports damage: throws an Error, or records it if intact parts are to be delivered.
   void report(const std::string& what);
   void count_damaged(Packet& packet);
 
   // decoder_packets.cpp: the reading half
-  /// Likewise; it is told with the packet that comes next.
+  /// The same for the reading half: the next packet carries the report.
   void report_read(const std::string& what);
   /// Finds the next GOP box of the stream; false at its end.
   bool open_next_packet(Box& box, std::uint64_t& offset);
-  /// Reads the wanted chunks of one packet. False when the packet is not wanted or beyond use.
+  /// Reads the wanted chunks of one packet. False if the packet is not wanted or unusable.
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
-  /// What of a packet is to be read.
+  /// The part of a packet to read.
   struct Share {
     int layers = 0;
-    int bands = 0;             ///< temporal ones, from the lowest
-    int stop_plane = 0;        ///< planes below are not wanted
+    int bands = 0;             ///< temporal bands, from the lowest
+    int stop_plane = 0;        ///< lower planes are not wanted
     std::uint64_t budget = 0;  ///< bytes of chunks
-    bool whole = false;        ///< all of it
+    bool whole = false;        ///< all of the packet
   };
   /// A chunk in Packet::bytes.
   struct FetchedChunk {
     std::size_t at = 0;
     std::size_t size = 0;
-    bool ok = false;  ///< was wanted, is there, and all it leans on
+    bool ok = false;  ///< wanted and received, like all it depends on
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
   bool fetch_motion(Packet& packet, const std::string& where);
@@ -169,29 +169,29 @@ struct Decoder::State : StreamLayout {
   bool join_chunks(Packet& packet, const std::vector<ChunkChecks>& checks, std::uint64_t body, const std::string& where,
                    std::vector<FetchedChunk>& fetched);
   bool receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n);
-  /// Frames of a GOP that follows: what is missing before it is reported if it is wanted.
+  /// Notes the frames of the next GOP. Reports wanted frames that are missing before it.
   void follow(std::uint64_t first_frame, int frames, const std::string& where);
   std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
   std::vector<ChunkChecks> expected_checks(const GopHeader& g, std::uint64_t body) const;
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
                   std::size_t place, int band, int distance);
   void find_needed();
-  /// plan.cpp: what stands in front of the chunks of a GOP, and behind them.
+  /// plan.cpp: the ranges before and after the chunks of a GOP.
   void plan_heads(std::size_t gop, RangeSet& wanted);
   void forget_unneeded(LayeredGop& received) const;
 
   // decoder.cpp
   void check_request();
   std::uint64_t memory_needed() const;
-  /// Unsupported for volumes by prediction, unless their differences are asked for.
+  /// Throws Unsupported for predicted volumes unless the request asks for their differences.
   void refuse_differences();
-  /// Reads packets until one of the wanted range is received. False at the end.
+  /// Reads packets until one in the wanted range is received. False at the end.
   bool next(Packet& packet);
   ReadPacket read_next();
   void begin_reading();
-  /// Gives the backend as many GOPs as it likes to have.
+  /// Gives the backend as many GOPs as it can take.
   void read_ahead();
-  /// Takes the result of the oldest by `take(backend)`; null at the end.
+  /// Takes the result of the oldest GOP by `take(backend)`; null at the end.
   template <class Take>
   std::unique_ptr<Packet> decode(const Take& take);
   bool pull(Gop& gop, bool may_exchange);

@@ -1,4 +1,4 @@
-// keep_decoders() of kept_decoders.h.
+// keep_decoders() of kept_decoders.h: decoders and geometries that streams of one kind reuse.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -15,9 +15,9 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::size_t kMostKeptGeometries = 8;  // a full GOP and a last one of a few kinds
+constexpr std::size_t kMostKeptGeometries = 8;  // a full GOP and a last one, for a few kinds of streams
 
-/// Geometries of GOPs, the one that was asked for last at the end. They are smaller than decoders, and never change.
+/// Geometries of GOPs, most recently used last. They are smaller than decoders and constant, so streams share them.
 class KeptGeometries {
  public:
   std::shared_ptr<const StreamGeometry> find(const std::string& kind) {
@@ -38,7 +38,7 @@ class KeptGeometries {
   std::vector<std::pair<std::string, std::shared_ptr<const StreamGeometry>>> all_;
 };
 
-/// Decoders that nobody uses, the one that was used last at the end.
+/// Unused decoders, most recently used last.
 class Kept {
  public:
   std::unique_ptr<GopDecoder> take(const std::string& kind) {
@@ -67,7 +67,7 @@ class Kept {
   std::vector<Unused> unused_;
 };
 
-/// A decoder that was lent to a stream.
+/// A decoder used by a stream; the destructor returns it to Kept.
 class LentDecoder final : public GopDecoder {
  public:
   LentDecoder(std::shared_ptr<Kept> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
@@ -135,9 +135,9 @@ class LentDecoder final : public GopDecoder {
   std::shared_ptr<Kept> from_;
   std::string kind_;
   std::unique_ptr<GopDecoder> decoder_;
-  double transform_, coder_, busy_;  ///< of the streams before
+  double transform_, coder_, busy_;  ///< of earlier streams
   int in_flight_ = 0;
-  bool failed_ = false;  ///< something was thrown: nobody knows what it left
+  bool failed_ = false;  ///< after an exception the decoder's state is unknown, so it is not reused
 };
 
 std::string text_of(const StreamHeader& header) {
@@ -160,7 +160,7 @@ std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> back
     if (header.motion) return std::make_shared<StreamGeometry>(header, frames);
     std::string kind = std::to_string(frames) + ' ' + text_of(header);
     std::shared_ptr<const StreamGeometry> geometry = kept->find(kind);
-    if (!geometry) {  // or several at once
+    if (!geometry) {  // several threads may create it at once
       geometry = std::make_shared<StreamGeometry>(header, frames);
       kept->keep(std::move(kind), geometry);
     }
@@ -173,7 +173,7 @@ std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> back
     std::unique_ptr<GopDecoder> decoder = kept->take(kind);
     if (!decoder) {
       BackendOptions own = options;
-      own.workers = {};  // what it asks is the first stream's
+      own.workers = {};  // callbacks belong to the first stream
       decoder = backend->make_decoder(header, reduction, own);
     }
     std::unique_ptr<GopDecoder> lent = std::make_unique<LentDecoder>(kept, std::move(kind), std::move(decoder));

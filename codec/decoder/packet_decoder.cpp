@@ -1,4 +1,4 @@
-// PacketDecoder of packet_decoder.h: a Decoder that reads from a pipe, into which packets are put one by one.
+// PacketDecoder of packet_decoder.h: a Decoder reads from a pipe into which packets are put one by one.
 #include "trivelet/packet_decoder.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class Pipe final : public ByteSource {
   std::size_t at_ = 0;
 };
 
-/// How far the whole boxes of a stream's header reach, up to the first GOP.
+/// The size of the complete boxes of a stream's header, up to the first GOP.
 std::size_t header_bytes(const std::uint8_t* bytes, std::size_t size) {
   std::size_t at = sizeof kSignature;
   Box box;
@@ -55,7 +55,7 @@ std::size_t header_bytes(const std::uint8_t* bytes, std::size_t size) {
   return std::min(at, size);
 }
 
-/// The header of the box "Gop " at the beginning of `bytes`.
+/// The header of the box "Gop " at the start of `bytes`.
 GopHeader gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size) {
   Box box;
   if (size < kBoxHeaderBytes + 4 || !parse_box_header(bytes, box)) bad("a packet with a damaged beginning");
@@ -100,16 +100,16 @@ struct PacketDecoder::State {
   std::function<void(const VideoInfo&)> check;
   const Backend* backend;
   Bytes head;                        ///< the stream's header, up to its first GOP
-  std::optional<StreamLayout> said;  ///< by it
-  Bytes before;                      ///< the packet before the last one, if the last one follows it; else empty
+  std::optional<StreamLayout> said;  ///< parsed from `head`
+  Bytes before;                      ///< the previous packet if the last one follows it, else empty
   Bytes gop;                         ///< the last packet
-  std::optional<GopHeader> of_gop;   ///< its header, if that is intact
-  bool waits = false;                ///< it was not decoded yet
+  std::optional<GopHeader> of_gop;   ///< header of the last packet, if intact
+  bool waits = false;                ///< the last packet was not decoded yet
   Pipe pipe;
   DecoderParams request;
-  CodecStats ended;  ///< of decoders that are no more
+  CodecStats ended;  ///< statistics of earlier decoders
   std::uint64_t decoders = 0;
-  std::unique_ptr<Decoder> decoder;  ///< reads `pipe`, in which all packets up to `gop` were put
+  std::unique_ptr<Decoder> decoder;  ///< reads `pipe`, which got all packets up to `gop`
 
   State(std::function<void(const VideoInfo&)> c, const Backend* b) : check(std::move(c)), backend(b) {}
 
@@ -152,7 +152,7 @@ struct PacketDecoder::State {
     DecoderParams p = params;
     p.reads_ahead = false;
     Bytes stream = head;
-    if (of_gop) p.first_frame = of_gop->first_frame;  // of an earlier packet only what this one depends on
+    if (of_gop) p.first_frame = of_gop->first_frame;  // of an earlier packet only the key frame is used
     if (is_open()) stream.insert(stream.end(), before.begin(), before.end());
     stream.insert(stream.end(), gop.begin(), gop.end());
     pipe.clear();
@@ -162,7 +162,7 @@ struct PacketDecoder::State {
     ++decoders;
   }
 
-  /// A decoder whose next frames are those of the packet added last; null if it was decoded already.
+  /// A decoder whose next frames are those of the last packet; null if that was decoded already.
   Decoder* ready(const DecoderParams& params) {
     check_request(params);
     if (!std::exchange(waits, false)) return nullptr;
@@ -173,7 +173,7 @@ struct PacketDecoder::State {
     return decoder.get();
   }
 
-  /// f(decoder), which tells whether there were frames; without any the decoder has reached the end of its pipe.
+  /// Runs f(decoder), which returns whether there were frames. Without frames the decoder is at the end of its pipe.
   template <class F>
   bool decode(const DecoderParams& params, const F& f) {
     try {
@@ -245,9 +245,9 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
   try {
     s.of_gop = gop_header(s.header(), s.gop.data(), s.gop.size());
   } catch (const Error&) {
-    s.of_gop.reset();  // decode() says what is damaged
+    s.of_gop.reset();  // decode() reports the damage
   }
-  // A packet that was added and not decoded is missing in the pipe.
+  // A packet that was added but not decoded is missing in the pipe.
   if (s.waits || (known && s.of_gop && s.of_gop->first_frame != end)) s.end_decoder();
   if (known && s.of_gop && s.of_gop->first_frame != end) s.before.clear();
   s.waits = !(s.is_open() && s.before.empty());

@@ -1,5 +1,5 @@
-// ReadPlan of plan.h: runs the reading half of the decoder (decoder_packets.cpp) over what was given, and notes what it
-// would read instead of reading it.
+// ReadPlan of plan.h: runs the reading half of the decoder (decoder_packets.cpp) on the bytes given so far, and notes
+// the ranges that it would read.
 
 #include <algorithm>
 #include <cstring>
@@ -102,7 +102,7 @@ void GivenBytes::seek(std::uint64_t position) {
 // --------------------------------------------------------------------------------------------------------------- plan
 
 struct ReadPlan::State {
-  /// monostate: header and index.
+  /// monostate: header and index only.
   using Request = std::variant<DecoderParams, VolumeDecoderParams, std::monostate>;
   State(std::uint64_t bytes, Request r) : given(bytes), request(std::move(r)) {}
   GivenBytes given;
@@ -116,12 +116,12 @@ struct ReadPlan::State {
 
 namespace {
 
-// Header, boxes of volumes with the front table, and an index of some GOPs; what does not fit is asked for when its
-// size is known. Of the whole stream it is little: tables of volumes are 0.05 to 0.3 % of theirs.
+// The first request covers header, boxes of volumes with the front table, and an index of some GOPs; larger ones are
+// requested when their size is known. This is a small share of a stream: tables of volumes take 0.05 to 0.3 %.
 constexpr std::uint64_t kLeastBegin = 1024;
 constexpr std::uint64_t kMostBegin = 1 << 16;
 constexpr std::uint64_t kShareOfBegin = 400;
-constexpr std::uint64_t kShareOfBeginForRegion = 200;  // which needs the heads of chunks, too
+constexpr std::uint64_t kShareOfBeginForRegion = 200;  // a region also needs the headers of chunks
 constexpr std::uint64_t kEnd = 512;
 
 }  // namespace
@@ -150,8 +150,8 @@ void ReadPlan::State::want_end(RangeSet& wanted) const {
   wanted.add(size - std::min(kEnd, size), std::min(kEnd, size));
 }
 
-// A GOP's head, and with a region the box behind the packet, in which checks may be. The head is what the index does
-// not count as layers; where motion may stand between the two, it says itself how long it is.
+// A GOP's header and, with a region, the box after the packet, which may hold checks. The header is what the index does
+// not count as layers. With motion in between, the header itself gives its size.
 void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
   const GopInfo& g = info.gops[gop];
   std::uint64_t chunks = 0;
@@ -176,8 +176,8 @@ void Decoder::State::plan_heads(std::size_t gop, RangeSet& wanted) {
   wanted.add(end, std::min(behind, in.size() - end));
 }
 
-// Header, boxes and index, which are read before anything is chosen. False: they are not all there, and what is missing
-// is wanted; all of the stream where its index is lost, for every packet would be looked at.
+// Reads header, boxes and index, which every request needs. False if some are missing; `wanted` gets them. Without an
+// index it gets the whole stream, because every packet would be read.
 bool plan_layout(StreamLayout& layout, StreamInput& in, RangeSet& wanted) {
   try {
     layout.read(in);
@@ -185,7 +185,7 @@ bool plan_layout(StreamLayout& layout, StreamInput& in, RangeSet& wanted) {
   } catch (const NotGiven& missing) {
     const bool scans = !layout.info.index_damage.empty();
     const ByteRange& range = missing.range();
-    // What does not fit into the first guess has boxes behind it: not each of them is asked for alone.
+    // Boxes follow what did not fit into the first request: fetch some bytes more, not each box alone.
     const std::uint64_t more = std::min(range.size + kLeastBegin, in.size() - range.offset);
     scans ? wanted.add(0, in.size()) : wanted.add(range.offset, more);
     return false;
@@ -217,7 +217,7 @@ void plan_reads(GivenBytes& given, const DecoderParams& params, RangeSet& wanted
   }
 }
 
-// What VolumeDecoder asks of Decoder. Nothing where header or index are not there.
+// The request of VolumeDecoder to Decoder. Nothing if header or index are missing.
 std::optional<DecoderParams> plan_volume(GivenBytes& given, const VolumeDecoderParams& params, RangeSet& wanted) {
   std::uint64_t bytes_read = 0;
   StreamInput in(given, bytes_read);
@@ -236,7 +236,7 @@ void plan_index(GivenBytes& given, RangeSet& wanted) {
   (void)plan_layout(layout, in, wanted);
 }
 
-// What the decoder would read next, as far as that can be known.
+// The ranges that the decoder would read next, as far as known.
 void ReadPlan::State::plan(RangeSet& wanted) {
   given.seek(0);
   if (std::holds_alternative<std::monostate>(request)) return plan_index(given, wanted);
@@ -254,7 +254,7 @@ std::vector<ByteRange> ReadPlan::next() {
   RangeSet wanted;
   if (s.given.has({0, std::min(kLeastBegin, size)})) {
     s.plan(wanted);
-    // Some of the end: the index, of which the rest is there.
+    // Extend the last range to the end when that is near: most of the index is there.
     const std::vector<ByteRange> missing = s.given.missing(wanted);
     if (!missing.empty() && missing.back().offset + missing.back().size + kEnd > size) s.want_end(wanted);
   } else {

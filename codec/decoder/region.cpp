@@ -1,3 +1,4 @@
+// Propagates a region through the levels of the transform to the segments it needs (region.h).
 #include "codec/decoder/region.h"
 
 #include <algorithm>
@@ -6,14 +7,14 @@ namespace trivelet {
 
 namespace {
 
-/// How far apart, in samples of a level, an output and the coefficients it depends on can be (interleaved order).
+/// Largest distance, in samples of a level in interleaved order, from an output to a coefficient that it depends on.
 int reach_of(Wavelet w) {
   switch (w) {
     case Wavelet::kHaar: return 1;
     case Wavelet::kCdf53: return 2;
     case Wavelet::kCdf97: return 4;
     case Wavelet::kRev137: return 6;
-    case Wavelet::kMotion: break;  // not in space
+    case Wavelet::kMotion: break;  // temporal only
   }
   return 6;
 }
@@ -23,8 +24,8 @@ struct Range {
   int end = 0;
 };
 
-// From a range of samples to that of the coefficients of the next level, low and high together. What lies beyond the
-// borders is mirrored to within the reach.
+// The range of coefficients of the next level, low and high together, for a range of samples. Mirroring at the borders
+// stays within the reach.
 Range next_level(Range r, int reach, int length) {
   r.begin = std::max(0, r.begin - reach) / 2;
   r.end = (std::min(length, r.end + reach) + 1) / 2;
@@ -52,7 +53,7 @@ std::vector<std::uint8_t> needed_segments(const BlockGrid& grid, int reduced, co
           any = any || (overlap(p.x, p.width, x) && overlap(p.y, p.height, y));
         }
         if (!any) continue;
-        // A segment is decoded with the coarser ones of its block.
+        // A segment needs the coarser ones of its block.
         const auto first = static_cast<std::size_t>(by * grid.columns() + bx) * resolutions;
         std::fill_n(needed.begin() + static_cast<std::ptrdiff_t>(first), k + 1, std::uint8_t{1});
       }

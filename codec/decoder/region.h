@@ -1,9 +1,9 @@
-// A region of the pictures from a part of the bytes: which segments it needs. Their parts are read alone with the
-// checks of chunk_check.h.
+// Decoding of a region from part of the bytes: finds the segments that the region needs. chunk_check.h checks their
+// parts when chunks are not read whole.
 //
-// A code block is decoded without any other, but a sample depends on coefficients as far away as the filters reach: at
-// every level of the transform the needed range grows by the filter's reach, then halves. So a region needs its own
-// blocks whole, and of those around it the coarse segments only.
+// A code block is decoded without any other, but a sample depends on coefficients within the reach of the filters: at
+// every level the needed range grows by the filter's reach, then halves. A region therefore needs its own blocks whole,
+// and only the coarse segments of blocks around it.
 #pragma once
 
 #include <cstddef>
