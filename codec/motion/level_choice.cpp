@@ -1,3 +1,4 @@
+// Block matching in reduced pictures and the limits that choose the levels (level_choice.h).
 #include "codec/motion/level_choice.h"
 
 #include <algorithm>
@@ -12,20 +13,20 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kBlockSide = 8;  // of blocks
+constexpr int kBlockSide = 8;  // of blocks, in samples of the reduced picture
 constexpr int kSearchReach =
-    12;  // of the search, in samples of the small picture: every second place, then those beside
-constexpr int kPairsLookedAt = 4;  // frames that are looked at for a distance, about
+    12;  // of the search, in samples of the reduced picture: every second place, then those beside
+constexpr int kPairsLookedAt = 4;  // approximate number of frames examined for a distance
 constexpr int kAnyCost = 1 << 30;
-constexpr int kReducedBits = 12;  // of samples of small pictures
-// A block is lost for which the best prediction leaves more than so many hundredths of what its own mean leaves.
+constexpr int kReducedBits = 12;  // of samples of reduced pictures
+// A block is lost when its best prediction leaves more than this percentage of what its own mean leaves.
 constexpr int kLostShare = 70;
-// The finest level that loses so many hundredths of the blocks is left out, with all coarser ones. A finer level may
-// lose more, for without it more frames are coded by themselves. Measured on twelve clips of QCIF to 1080p, by BD-rate
-// of GOPs of 4 to 32 frames: of the coarsest two levels those that lost up to 0.43 paid and those from 0.53 on did not,
-// of the third those up to 0.66 did and one of 0.81 did not.
+// The finest level that loses this percentage of the blocks is dropped, with all coarser ones. A finer level may lose
+// more, because dropping it leaves more frames without prediction. Measured by BD-rate on twelve clips of QCIF to 1080p
+// and GOPs of 4 to 32 frames: of the coarsest two levels those with losses up to 43 % paid and those from 53 % on did
+// not; of the third those up to 66 % did and one of 81 % did not.
 constexpr int kMostLost[] = {100, 80, 70, 45};
-constexpr int kMostLostToMove = 40;  // at a distance of 1: then GOPs with motion were smaller on all clips
+constexpr int kMostLostToMove = 40;  // at distance 1: below it GOPs with motion were smaller on all clips
 
 struct ReducedPicture {
   int width = 0, height = 0;
@@ -33,7 +34,7 @@ struct ReducedPicture {
   const std::int16_t* at(int y, int x) const { return samples.data() + static_cast<std::ptrdiff_t>(y) * width + x; }
 };
 
-// Samples along a side of what becomes one.
+// Side of the square of samples that becomes one.
 int reduction_of(int width, int height) {
   const std::int64_t samples = static_cast<std::int64_t>(width) * height;
   return samples >= 1 << 22 ? 8 : samples >= 150'000 ? 4 : samples >= 50'000 ? 2 : 1;
@@ -85,7 +86,7 @@ class BlockPrediction {
   }
 
  private:
-  // What its own mean leaves.
+  // The SATD that the block's own mean leaves.
   int own() {
     int sum = 0;
     for (int j = 0; j < kBlockSide; ++j)
@@ -94,7 +95,7 @@ class BlockPrediction {
     return kernels_.satd(block_, width_, first_, 0, kBlockSide, kBlockSide, kAnyCost);
   }
 
-  // What the best place of another picture leaves, to half a sample; `best` is what stands there.
+  // The SATD that the best place in another picture leaves, to half a sample. `best` gets the samples there.
   int find(const ReducedPicture& p, std::int16_t* best) const {
     int least = kAnyCost, by = 0, bx = 0;
     const auto look = [&](int dy, int dx) {
@@ -153,7 +154,7 @@ LevelChoice choose_levels(const Gop& gop, int bits, int most, ThreadPool& pool, 
   pool.parallel_for(frames,
                     [&](int t, int) { pictures[static_cast<std::size_t>(t)] = reduced_picture(gop, t, factor, bits); });
   const int rows = pictures[0].height / kBlockSide, columns = pictures[0].width / kBlockSide;
-  // Hundredths of the blocks that are not predicted from so many frames away.
+  // Percentage of the blocks that are not predicted from this distance.
   const auto lost_at = [&](int distance) {
     const int step = std::max(2 * distance, frames / kPairsLookedAt / (2 * distance) * 2 * distance);
     const int places = (frames - 1 - distance) / step + 1;
@@ -172,7 +173,7 @@ LevelChoice choose_levels(const Gop& gop, int bits, int most, ThreadPool& pool, 
     return static_cast<int>(100 * sum / (static_cast<std::int64_t>(places) * rows * columns));
   };
   LevelChoice choice;
-  if (rows == 0 || columns == 0) return {most, false};  // too small to look at
+  if (rows == 0 || columns == 0) return {most, false};  // too small to examine
   for (int level = 0; level < most && 1 << level < frames; ++level) {
     const int at = lost_at(1 << level);
     if (level == 0) choice.moves = at < kMostLostToMove;

@@ -1,4 +1,4 @@
-// A component of a GOP while it is lifted along its motion: where its rows and cells are, and what computes.
+// A component of a GOP during motion-compensated lifting: the place of its rows and cells, its pool and kernels.
 #pragma once
 
 #include "codec/motion/motion_kernels.h"
@@ -23,18 +23,18 @@ struct LiftedComponent {
   int height() const { return field.shape.height; }
   /// A row of the frame at place `t`.
   std::int32_t* row(int t, int y) const { return field.row(t >> dropped, y); }
-  /// The row and the column of cells that stand for these, of which some may be outside the picture.
+  /// Index of the row or column of cells for index i, which may be outside the picture.
   int cell_row(int i) const { return cell_at(i, component.scale.shift_y, motion.grid.rows); }
   int cell_column(int i) const { return cell_at(i, component.scale.shift_x, motion.grid.columns); }
 
   const Field<std::int32_t>& field;
   const GopMotion& motion;
   const MotionComponent component;
-  const int dropped;  ///< finest levels that are not there
+  const int dropped;  ///< finest levels that are left out
   ThreadPool& pool;
   const MotionKernels& kernels;
   const int cell_y, cell_x;  ///< samples of a cell
-  const bool differences;    ///< those of coefficients are lifted, so constants cancel out
+  const bool differences;    ///< the field holds differences of coefficients, in which constants cancel out
 };
 
 }  // namespace trivelet

@@ -1,10 +1,10 @@
-// The motion of a GOP, as its temporal transform uses it (FORMAT.md "Motion"): which frames predict which, the vectors
-// of every cell, and how both look for a component of another size.
+// The motion of a GOP as its temporal transform uses it (FORMAT.md "Motion"): the references of every frame, the
+// vectors of every cell, and both scaled to a component of another size.
 //
-// Frames stand at places. Those at odd multiples of 2^l are the high frames of level l; they are predicted from the low
-// frames of the level around them. The key frame, which nothing predicts, is the first of a GOP, or the last: then the
-// frames begin at place 1, and at place 0 stands, in an open GOP, the key frame of the GOP before. All decisions are
-// kept per cell of 8x8 luma samples, the smallest block there is; a larger block is so many cells of the same motion.
+// Frames have places. Those at odd multiples of 2^l are the high frames of level l, predicted from the low frames of
+// the level around them. The key frame, which is not predicted, is the first of a GOP or the last. If it is the last,
+// the frames begin at place 1, and place 0 of an open GOP is the key frame of the GOP before. Decisions are stored per
+// cell of 8x8 luma samples, the smallest block; a larger block is several cells with the same motion.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace trivelet {
 
 inline constexpr int kMotionCell = 8;      ///< luma samples
 inline constexpr int kMotionRoot = 8;      ///< cells along a side of the largest block
-inline constexpr int kMotionRegion = 32;   ///< cells along a side of what is coded by itself
-inline constexpr int kMotionReach = 8191;  ///< quarter samples, of a vector's components
+inline constexpr int kMotionRegion = 32;   ///< cells along a side of the area that is coded by itself
+inline constexpr int kMotionReach = 8191;  ///< limit of a vector's components, in quarter samples
 
 /// In quarters of a luma sample.
 struct MotionVector {
@@ -34,20 +34,20 @@ struct MotionVector {
 
 enum class MotionMode : std::uint8_t {
   kPast = 0,   ///< from the first reference
-  kOther = 1,  ///< from the second one
+  kOther = 1,  ///< from the second reference
   kBoth = 2,   ///< from the mean of both
-  kPlain = 3,  ///< from nothing: constants
+  kPlain = 3,  ///< no prediction: constants
 };
 
 struct MotionCell {
-  std::array<MotionVector, 2> vector{};  ///< that of a reference not used is only a guess for other blocks
-  std::array<std::int8_t, 4> plain{};    ///< per component, -32..31, of kPlain
-  MotionMode mode = MotionMode::kPast;   ///< kPast with a vector of 0: what is taken for motion that is not known
-  std::uint8_t log2_cells = 0;           ///< of the side of its block
+  std::array<MotionVector, 2> vector{};  ///< the vector of an unused reference is only a guess for other blocks
+  std::array<std::int8_t, 4> plain{};    ///< kPlain: constants per component, -32..31
+  MotionMode mode = MotionMode::kPast;   ///< kPast with vector 0 stands for unknown motion
+  std::uint8_t log2_cells = 0;           ///< log2 of the side of its block in cells
   TRIVELET_HOST_DEVICE bool uses(int reference) const {
     return mode == MotionMode::kBoth || mode == (reference == 0 ? MotionMode::kPast : MotionMode::kOther);
   }
-  /// Whether it predicts the same samples.
+  /// Whether both predict the same samples.
   TRIVELET_HOST_DEVICE bool predicts_as(const MotionCell& o) const {
     if (mode != o.mode) return false;
     if (mode == MotionMode::kPlain) return plain == o.plain;
@@ -58,33 +58,33 @@ struct MotionCell {
 /// The place of a GOP's first frame.
 TRIVELET_HOST_DEVICE static inline int first_place(GopKey key) { return key == GopKey::kFirst ? 0 : 1; }
 
-/// The places of a GOP's frames, and the levels between them.
+/// The places of a GOP's frames, and its temporal levels.
 struct MotionPlaces {
-  int count = 0;  ///< with place 0, whatever stands there
+  int count = 0;  ///< including place 0, whatever is there
   GopKey key = GopKey::kFirst;
-  int levels = 0;  ///< temporal ones, of this GOP
+  int levels = 0;  ///< temporal levels of this GOP
 
   MotionPlaces() = default;
   MotionPlaces(int frames, GopKey k, int temporal_levels)
       : count(frames + first_place(k)), key(k), levels(temporal_levels) {}
   int frames() const { return count - first_place(key); }
-  /// Whether a frame of this GOP, or one to refer to, stands at place t.
+  /// Whether place t has a frame of this GOP or a reference.
   TRIVELET_HOST_DEVICE bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
-  /// Whether the frame at the last place is a low one of all levels: then a GOP that follows may be open.
+  /// Whether the frame at the last place is a low frame of all levels. The next GOP may then be open.
   bool ends_with_key() const { return count > 0 && (count - 1) % (1 << levels) == 0; }
 };
 
-/// Where the low frames that predict a high frame stand.
+/// The places of the low frames that predict a high frame.
 struct MotionReferences {
   int past = 0;
-  int other = -1;      ///< -1: there is none
-  bool older = false;  ///< `other` is not the frame on the other side but the one beyond `past`
+  int other = -1;      ///< -1: none
+  bool older = false;  ///< `other` is on the same side as `past`, beyond it
 
-  /// The number of the reference that stands at a place, or -1.
+  /// The number of the reference at a place, or -1.
   TRIVELET_HOST_DEVICE int number_of(int place) const { return past == place ? 0 : other == place ? 1 : -1; }
 };
 
-/// Of place t of level `level` (0 = finest).
+/// The references of place t at level `level` (0 = finest).
 TRIVELET_HOST_DEVICE static inline MotionReferences motion_references(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
   if (!places.has(t - s)) return {t + s, places.has(t + 3 * s) ? t + 3 * s : -1, places.has(t + 3 * s)};
@@ -125,13 +125,13 @@ using MotionField = std::vector<MotionCell>;  ///< of a frame, cell by cell
 struct GopMotion {
   MotionPlaces places;
   MotionGrid grid;
-  std::vector<MotionField> fields;  ///< by place; those of low frames, and of levels left out, are empty
-  float step = 0;                   ///< encoder: the quantiser step it was chosen for
-  std::vector<MotionField> closed;  ///< encoder: as MotionSearchParams::may_close says, by level; or none
-  std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, from the coarsest level on (motion_field.h)
+  std::vector<MotionField> fields;                  ///< by place; empty for low frames and levels that are left out
+  float step = 0;                                   ///< encoder: quantiser step of the search
+  std::vector<MotionField> closed;                  ///< encoder: see MotionSearchParams::may_close; by level, or empty
+  std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, coarsest level first (motion_field.h)
 
   GopMotion() = default;
-  /// Without any movement, in the levels from `first_level` on.
+  /// Zero motion in the levels from `first_level` on.
   GopMotion(const MotionPlaces& p, int width, int height, int first_level = 0)
       : places(p), grid(width, height), fields(static_cast<std::size_t>(p.count)) {
     for (int l = first_level; l < places.levels; ++l)
@@ -139,7 +139,7 @@ struct GopMotion {
   }
 };
 
-/// A component beside luma samples: halved so often in each direction (by subsampling and by decoding less).
+/// Size of a component relative to luma: the number of halvings per axis, by subsampling and by reduced decoding.
 struct MotionScale {
   int shift_x = 0;
   int shift_y = 0;
@@ -147,12 +147,12 @@ struct MotionScale {
 
 /// Samples of a cell along an axis.
 TRIVELET_HOST_DEVICE static inline int cell_size(int shift) { return shift >= 3 ? 1 : kMotionCell >> shift; }
-/// The cell of place i among cells of cell_size() samples: where that is 1 some are passed over.
+/// Index of the cell for position i in cells of cell_size() samples. With size 1 some cells are skipped.
 TRIVELET_HOST_DEVICE static inline int cell_at(int i, int shift, int count) {
   const int at = shift > 3 ? i << (shift - 3) : i;
   return at < 0 ? 0 : at < count ? at : count - 1;
 }
-/// A vector's component in eighths of the component's samples.
+/// A component of a vector in eighths of the component's samples.
 TRIVELET_HOST_DEVICE static inline int eighths(int quarters, int shift) {
   if (shift == 0) return 2 * quarters;
   if (shift == 1) return quarters;

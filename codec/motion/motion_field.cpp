@@ -1,3 +1,4 @@
+// Coding of block trees region by region (motion_field.h); motion_syntax.h has the decisions.
 #include "codec/motion/motion_field.h"
 
 #include <string>
@@ -11,7 +12,7 @@ namespace trivelet {
 
 namespace {
 
-// Vectors change their statistics along a region: an estimate stands for no more decisions than this.
+// Statistics of vectors change along a region, so an estimate stands for at most this number of decisions.
 constexpr std::uint16_t kSeenLimit = 40;
 
 void learn(dense::State& s, bool bit) {
@@ -46,7 +47,7 @@ struct Reader {
   bool flat(bool) { return range.get(kHalf); }
 };
 
-// Decisions of a block at most: one for each division above it, merging, guess, mode, constants or two vectors.
+// Limit of decisions of a block: its divisions, merge, guess, mode, and constants or two vectors.
 constexpr std::size_t kDecisionsOfBlock = 3 + 1 + 5 + 3 + 24 + 4 * 40;
 
 template <class Coder>
@@ -120,7 +121,7 @@ void decode_motion(const std::uint8_t* data, std::size_t size, int level, int co
     at += static_cast<std::size_t>(n);
   }
   if (at != size) bad("motion: " + std::to_string(size - at) + " bytes too many");
-  // Of several that are wrong the first is named, whichever thread was faster.
+  // The error of the first damaged region is thrown, independent of threads.
   std::vector<std::string> wrong(sizes.size());
   const auto decode = [&](int region) {
     const auto i = static_cast<std::size_t>(region);

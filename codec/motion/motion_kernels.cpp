@@ -1,6 +1,6 @@
-// Loops of motion compensation and of the search for motion, compiled once per instruction set (codec/base/simd.h). The
-// compiler vectorises most of them. Blocks are small: where handling the remainder of a row would take longer than the
-// row, the loop is written in vectors. Sums wrap around at 32 bits, hence the detour over uint32.
+// Loops of motion compensation and motion search, compiled once per instruction set (codec/base/simd.h). The compiler
+// vectorises most of them. Blocks are small: where the remainder of a row would take longer than the row, the loop is
+// written in vectors. Sums wrap around at 32 bits, hence the casts to uint32.
 #include "codec/motion/motion_kernels.h"
 
 #if defined(__AVX2__)
@@ -17,7 +17,7 @@ using Wrap = std::uint32_t;
 
 inline std::int32_t back(Wrap v) { return static_cast<std::int32_t>(v); }
 
-// So many neighbours at once: U to calculate with, S for shifts that keep the sign.
+// Vectors of neighbours: U for arithmetic, S for shifts that keep the sign.
 typedef Wrap U4 __attribute__((vector_size(16)));
 typedef std::int32_t S4 __attribute__((vector_size(16)));
 #if defined(__AVX2__)
@@ -49,7 +49,7 @@ inline Taps taps_of(int phase, int up) {
   return t;
 }
 
-// One row of a strip, filtered along it unless `phase` is 0.
+// One row of a strip, filtered unless `phase` is 0.
 template <class U, class S>
 inline U filtered(const std::int32_t* in, const Taps& taps, int phase, int up) {
   if (phase == 0) return load<U>(in) << up;
@@ -58,7 +58,7 @@ inline U filtered(const std::int32_t* in, const Taps& taps, int phase, int up) {
   return (U)((S)sum >> 6);
 }
 
-// A strip as wide as U: each row is filtered once, and eight of them are kept for the filter along columns.
+// A strip as wide as U. Each row is filtered once; eight rows are kept for the filter along columns.
 template <class U, class S>
 inline void interpolate_strip(const std::int32_t* in, Index in_stride, std::int32_t* out, Index out_stride, int rows,
                               const Taps& along, const Taps& down, int phase_x, int phase_y, int up) {
@@ -157,7 +157,7 @@ void lift_blended(std::int32_t* x, Index x_stride, const MotionPart* part, int p
   for (; at < columns; ++at) lift_blended_strip<Wrap, std::int32_t>(x, x_stride, part, parts, at, rows, shift, sign);
 }
 
-// `below`: there are two rows; `beside`: they reach the sample behind, too.
+// kBelow: there are two rows. kBeside: they also reach the next sample.
 template <bool kBelow, bool kBeside>
 inline void scatter_row(const std::int32_t* TRIVELET_RESTRICT h, const std::int32_t* TRIVELET_RESTRICT g, int n,
                         const std::int32_t weight[4], std::int32_t* TRIVELET_RESTRICT sum,
@@ -193,7 +193,7 @@ void scatter(const std::int32_t* h, const std::int32_t* g, int n, const std::int
            : scatter_row<false, false>(h, g, n, weight, sum, total);
 }
 
-// The product of an integer and a share, without bits beyond 32.
+// Product of an integer and a share without an intermediate above 32 bits.
 inline std::int32_t shared(std::int32_t sum, std::int32_t share) {
   return (sum >> 15) * share + ((sum & 0x7fff) * share >> 15);
 }
@@ -226,7 +226,7 @@ void update(std::int32_t* TRIVELET_RESTRICT x, const std::int32_t* TRIVELET_REST
   }
 }
 
-// One kind of number becomes another in the same memory, by way of bytes.
+// Converts numbers in place through bytes, which aliasing rules allow.
 template <class From, class To, class F>
 inline void convert(void* x, int n, const F& f) {
   static_assert(sizeof(From) == sizeof(To));
@@ -259,8 +259,8 @@ void round_places(std::int32_t* x, int n) {
 
 // ------------------------------------------------------------------------------------------------------------- search
 
-// Rows of 16-bit samples, 8 to 32 at a time; wider ones hold rows of blocks that lie beside each other. The second type
-// has the sums of pairs.
+// Rows of 16-bit samples, 8 to 32 at a time; the wider ones hold rows of adjacent blocks. The second type holds sums of
+// pairs.
 typedef std::int16_t Lanes8 __attribute__((vector_size(16)));
 typedef Wrap Pairs8 __attribute__((vector_size(16)));
 #if defined(__AVX2__)
@@ -284,7 +284,7 @@ inline V magnitude(V v) {
   return v < 0 ? -v : v;
 }
 
-// Of lanes that are not negative.
+// Sum of non-negative lanes.
 template <class V, class P>
 inline P pairs(V v) {
   const P p = (P)v;
@@ -326,9 +326,9 @@ int sad(const std::int16_t* a, Index a_stride, const std::int16_t* b, Index b_st
   return sad_in<Lanes8, Pairs8>(a, a_stride, b, b_stride, rows, columns, limit);
 }
 
-// Samples have 12 bits and a sign, so that the transform, of differences in eighths of a step of theirs, stays in 16.
+// Samples have 12 bits and a sign; differences are divided by 8, so that their transform stays within 16.
 
-// Stages of an 8-point Hadamard transform, of which the last is left out if not `all`.
+// Stages of an 8-point Hadamard transform; the last one only if `all`.
 template <class V>
 inline void butterflies(V m[8], bool all) {
   for (int s = 4; s > (all ? 0 : 1); s >>= 1)
@@ -363,7 +363,7 @@ inline Lanes32 upper(Lanes32 a, Lanes32 b) {
 }
 #endif
 
-// Rows i and i + 4 interleaved, three times: a transposition of each block.
+// Interleaves rows i and i + 4 three times, which transposes each block.
 template <class V>
 inline void transpose(V m[8]) {
   for (int round = 0; round < 3; ++round) {
@@ -376,7 +376,7 @@ inline void transpose(V m[8]) {
   }
 }
 
-// Half the magnitudes of the transforms of blocks beside each other, of which these are the differences.
+// Half the magnitudes of the transforms of adjacent blocks of differences.
 template <class V, class P>
 inline P transformed(V m[8]) {
   butterflies(m, true);
@@ -394,7 +394,7 @@ inline P transformed(V m[8]) {
 
 inline int satd_of(int half) { return 2 * 8 * half / 5; }
 
-// `at(x, j)`: what lanes of the second picture stand at a place.
+// `at(x, j)` gives lanes of the second picture.
 template <class V, class P, class At>
 inline int satd_in(const std::int16_t* a, Index a_stride, int rows, int columns, int limit, const At& at) {
   constexpr int kAtOnce = sizeof(V) / 2;
@@ -449,7 +449,7 @@ void satd_pair(const std::int16_t* a, Index a_stride, const std::int16_t* const 
 #endif
 }
 
-// (a + b + 1) >> 1 without bits beyond 16
+// (a + b + 1) >> 1 within 16 bits
 template <class V>
 inline V mean_of(V a, V b) {
   return (a | b) - ((a ^ b) >> 1);
@@ -474,8 +474,8 @@ int satd_mean(const std::int16_t* a, Index a_stride, const std::int16_t* b, cons
   return satd_mean_as<Lanes8, Pairs8>(a, a_stride, b, c, stride, rows, columns, limit);
 }
 
-// Three phases of the interpolation at once, or one, between samples that lie `step` apart: those of a column, or of a
-// row. Sums end in 16 bits, whatever they are.
+// One or three phases of the interpolation between samples `step` apart, in a column or a row. Sums keep their lower 16
+// bits.
 template <int kPhases>
 inline void filter16_rest(const std::int16_t* from, Index step, std::int16_t* const* out, int x, int n,
                           const int* phase) {
@@ -514,8 +514,8 @@ inline Words scaled(Words sum) { return (Words)((S8)((U8)sum << 10) >> 16); }
 inline Words packed(Words lower, Words upper) { return _mm256_packs_epi32(lower, upper); }
 #endif
 
-// Samples of two taps stand side by side, so that one instruction multiplies and adds both; phases share them. Of the
-// scaled sums the lower 16 bits are what they are with their sign, so that packing changes nothing.
+// Samples of two taps are adjacent, so that one instruction multiplies and adds both; phases share the loads. The
+// scaled sums fit into 16 bits with their sign, so packing does not change them.
 template <int kPhases>
 inline void filter16(const std::int16_t* from, Index step, std::int16_t* const* out, int n, const int* phase) {
   constexpr int kWords = sizeof(Words) / 2;

@@ -1,5 +1,5 @@
-// The loops of motion compensation and of the search for motion, once per instruction set; lifted_component.h and
-// motion_search.cpp pick a table. All arithmetic is on integers, so every table gives the same bits.
+// The loops of motion compensation and motion search, compiled once per instruction set. All arithmetic is on integers,
+// so every table gives the same bits.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace trivelet {
 
-/// Totals of an update's weights that are looked up; more, of many places that lead to one, are rare.
+/// Totals of update weights below this are looked up. Larger totals, from many references to one place, are rare.
 inline constexpr std::uint32_t kMotionShares = 1024;
 
-inline constexpr int kMotionPartColumns = 8;  ///< of a cell
+inline constexpr int kMotionPartColumns = 8;  ///< columns of a cell
 
-/// A prediction of samples around a corner of cells that move differently, and its weights in rows of
+/// A prediction of the samples around a corner of cells with different motion, and its weights in rows of
 /// kMotionPartColumns.
 struct MotionPart {
   const std::int32_t* samples = nullptr;
@@ -24,8 +24,8 @@ struct MotionPart {
 };
 
 struct MotionKernels {
-  /// Along rows: f[y][x] = (sum of motion_tap(phase_x, i) * in[y][x + i - 3] << up, + 32) >> 6; then the same along
-  /// columns of f, from row y - 3 on. A phase of 0 leaves that out. Wraps around at 32 bits.
+  /// Rows: f[y][x] = (sum of motion_tap(phase_x, i) * in[y][x + i - 3] << up, + 32) >> 6; then columns of f in the same
+  /// way, from row y - 3 on. Phase 0 skips a step. Wraps around at 32 bits.
   void (*interpolate)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
                       int rows, int columns, int phase_x, int phase_y, int up);
   /// out = (a + b + 1) >> 1
@@ -34,47 +34,46 @@ struct MotionKernels {
   /// x -= p >> shift, or += with `add`
   void (*lift)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* p, std::ptrdiff_t p_stride, int rows,
                int columns, int shift, bool add);
-  /// The same of the mean of two: p = (a + b + 1) >> 1.
+  /// lift() with the mean of two: p = (a + b + 1) >> 1.
   void (*lift_mean)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* a, std::ptrdiff_t a_stride,
                     const std::int32_t* b, std::ptrdiff_t b_stride, int rows, int columns, int shift, bool add);
-  /// The same of motion_mean(sum of weight * samples) of some parts; at most kMotionPartColumns columns.
+  /// lift() with motion_mean(sum of weight * samples) of some parts; at most kMotionPartColumns columns.
   void (*lift_blended)(std::int32_t* x, std::ptrdiff_t x_stride, const MotionPart* part, int parts, int rows,
                        int columns, int shift, bool add);
   /// sum[i] += weight[0] * h[i] + weight[2] * g[i], sum[i + 1] += weight[1] * h[i] + weight[3] * g[i], i = 0..n - 1;
-  /// total likewise with h = g = 1. Without g only h counts. n >= 1; what has a weight of 0 is not touched.
+  /// `total` the same with h = g = 1. A null g counts as weight 0. n >= 1. Elements with weight 0 are not accessed.
   void (*scatter)(const std::int32_t* h, const std::int32_t* g, int n, const std::int32_t weight[4], std::int32_t* sum,
                   std::int32_t* total);
-  /// x += motion_update(sum, total, limit), or -= with `inverse`; `shares`: motion_share() of totals below
+  /// x += motion_update(sum, total, limit), or -= with `inverse`. `shares` has motion_share() of totals below
   /// kMotionShares.
   void (*update)(std::int32_t* x, const std::int32_t* sum, const std::int32_t* total, int n, const std::int32_t* shares,
                  std::int32_t limit, bool inverse);
-  /// In place, floats become integers: clamp_round(x * gain) within kMotionLargest.
+  /// In place, floats to integers: clamp_round(x * gain) within kMotionLargest.
   void (*from_real)(void* x, int n, float gain);
-  /// In place, integers with kMotionFraction binary places become floats, of the same value.
+  /// In place, integers with kMotionFraction fractional bits to floats of the same value.
   void (*to_real)(void* x, int n);
-  /// x = x with kMotionFraction binary places
+  /// Adds kMotionFraction fractional bits.
   void (*widen)(std::int32_t* x, int n);
-  /// x = x without its kMotionFraction binary places, rounded
+  /// Rounds kMotionFraction fractional bits away.
   void (*round)(std::int32_t* x, int n);
 
-  // Search: pictures of 16-bit samples with a frame around them.
-  /// Sum of absolute differences; rows and columns are multiples of 8. Where that of the first rows, so many times 8,
-  /// is `limit` or more, the rest is left out.
+  // Search: padded pictures of 16-bit samples.
+  /// Sum of absolute differences; rows and columns are multiples of 8. Stops after any multiple of 8 rows whose sum is
+  /// at least `limit`.
   int (*sad)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
              int columns, int limit);
-  /// Sum of absolute values of the Hadamard transforms of the 8x8 blocks of the difference, divided by 5; the limit
-  /// likewise.
+  /// Sum of absolute values of the 8x8 Hadamard transforms of the difference, divided by 5. `limit` as in sad().
   int (*satd)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
               int columns, int limit);
-  /// satd() of one block of 8x8 and each of two others.
+  /// satd() of one 8x8 block against each of two others.
   void (*satd_pair)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* const b[2],
                     std::ptrdiff_t b_stride, int out[2]);
-  /// satd() of a block and the mean of two, (b + c + 1) >> 1.
+  /// satd() of a block against the mean of two, (b + c + 1) >> 1.
   int (*satd_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
                    std::ptrdiff_t stride, int rows, int columns, int limit);
-  /// out[x] = (sum of motion_tap(phase, i) * in[x + i - 3], + 32) >> 6, its lower 16 bits.
+  /// out[x] = (sum of motion_tap(phase, i) * in[x + i - 3], + 32) >> 6, the lower 16 bits.
   void (*filter_rows16)(const std::int16_t* in, std::int16_t* out, int n, int phase);
-  /// The same along columns, for the phases of all three quarters: 2, 4 and 6. Nothing of `out` overlaps `in`.
+  /// The same along columns, for the phases of all three quarters: 2, 4 and 6. `out` must not overlap `in`.
   void (*filter_columns16)(const std::int16_t* in, std::ptrdiff_t in_stride, std::int16_t* const out[3], int n);
   /// out = 2 * a - b
   void (*remainder)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,

@@ -1,3 +1,4 @@
+// The order of the lifting steps, and the key frames between GOPs (motion_lift.h).
 #include "codec/motion/motion_lift.h"
 
 #include <algorithm>
@@ -11,19 +12,19 @@ namespace trivelet {
 
 namespace {
 
-/// The key frames that a component takes over from the GOP before and passes on.
+/// The key frames that a component takes from the GOP before and passes on.
 class KeyPassing {
  public:
   KeyPassing(const LiftedComponent& lifted, const MotionBorders& borders) : lifted_(lifted), borders_(borders) {}
 
-  /// Keeps the own key frame for levels that only the GOP behind has: they see the key frame as the coarsest one
-  /// leaves it.
+  /// Keeps the own key frame for levels that only the next GOP has: they use its state at the coarsest level here.
   void keep_coarser() {
     if (!leaves_key()) return;
     for (auto l = static_cast<std::size_t>(lifted_.motion.places.levels); l < borders_.own->size(); ++l) keep_key(l);
   }
 
-  /// Keeps the own key frame, and brings that of the GOP before to place 0, both as level l predicts from them.
+  /// Keeps the own key frame and copies that of the GOP before to place 0, both in the state that level l predicts
+  /// from.
   void pass(int l) {
     const auto i = static_cast<std::size_t>(l);
     const auto row_samples = static_cast<std::size_t>(lifted_.width());
@@ -47,7 +48,7 @@ class KeyPassing {
  private:
   bool leaves_key() const { return borders_.own && lifted_.motion.places.ends_with_key(); }
 
-  // Keeps the own key frame as level l predicts from it.
+  // Keeps the own key frame in the state that level l predicts from.
   void keep_key(std::size_t l) {
     const auto row_samples = static_cast<std::size_t>(lifted_.width());
     std::vector<std::int32_t>& to = (*borders_.own)[l];
@@ -57,8 +58,8 @@ class KeyPassing {
                   to.data() + static_cast<std::size_t>(y) * row_samples);
   }
 
-  // The error of one key frame for that of another, with alternating signs in a chessboard: as it stands it would add
-  // up with itself where a frame is predicted from both.
+  // Adds the error of the own key frame to place 0 with the signs of a chessboard. With equal signs the two errors
+  // would add up in frames that are predicted from both.
   void add_error(const std::vector<std::int32_t>& exact, const std::int32_t* decoded) {
     constexpr int kSquare = 5;  // log2
     for (int y = 0; y < lifted_.height(); ++y)

@@ -1,3 +1,4 @@
+// Prediction of tiles with one or several motions (motion_predict.h).
 #include "codec/motion/motion_predict.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ void MotionPredictor::run(int level, bool add) {
   });
 }
 
-// Rows of tiles from `first` on: rectangles of tiles that move alike in one go, others one by one.
+// Predicts rows of tiles from `first` on: rectangles of tiles with equal motion at once, others one by one.
 void MotionPredictor::predict_band(int t, const MotionReferences& references, int first, bool add, Scratch& s) {
   const int rows = std::min(kBandTiles, tile_rows() - first);
   const int columns = tile_columns();
@@ -81,7 +82,7 @@ void MotionPredictor::predict_band(int t, const MotionReferences& references, in
     }
 }
 
-// Uniform tiles beside or below each other have cells in common, so all of a rectangle of them move alike.
+// Adjacent uniform tiles share cells, so all tiles of such a rectangle have the same motion.
 void MotionPredictor::find_uniform(const MotionField& f, int first, int rows, std::vector<std::uint8_t>& tiles) const {
   const int columns = tile_columns();
   tiles.resize(static_cast<std::size_t>(kBandTiles * columns));
@@ -102,7 +103,7 @@ void MotionPredictor::find_uniform(const MotionField& f, int first, int rows, st
   }
 }
 
-// Where samples come as they are, no memory bounds their number.
+// Samples that are used without interpolation need no scratch, so their number has no limit.
 MotionPredictor::Reach MotionPredictor::reach(const MotionCell& c, const MotionReferences& references) const {
   if (c.mode == MotionMode::kPlain) return {kMostRun, true};
   bool still = up_ == 0, down = false;
@@ -127,7 +128,7 @@ void MotionPredictor::predict_alike(int t, const MotionCell& c, const MotionRefe
                               shift_, add);
 }
 
-// A tile whose cells do not all move alike.
+// A tile whose cells have different motion.
 void MotionPredictor::predict_corner(int t, const MotionField& f, const MotionReferences& references, int tile_y,
                                      int tile_x, const Block& block, bool add, Scratch& s) {
   constexpr int kTile = kMotionCell * kMotionCell;
@@ -157,8 +158,8 @@ void MotionPredictor::predict_corner(int t, const MotionField& f, const MotionRe
                                block.columns, shift_, add);
 }
 
-// What a cell's motion makes of some samples, in sixteenths of a grey level: the first prediction, or the mean of
-// two. `out` is where the first one may be put.
+// The prediction of a block by a cell, in 1/16 of a grey level: one prediction, or two whose mean is used. Returns
+// their number. `out` is memory for the first one.
 int MotionPredictor::predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block,
                                   Scratch& s, std::int32_t* out, Samples p[2]) {
   if (c.mode == MotionMode::kPlain) {
@@ -176,7 +177,7 @@ int MotionPredictor::predict_cell(const MotionCell& c, const MotionReferences& r
   return n;
 }
 
-// A block of a reference at a vector's other end. Outside the picture stand its border samples.
+// The block of a reference at the other end of a vector. Outside the picture the border samples repeat.
 MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const Block& block, Scratch& s,
                                                   std::int32_t* out, std::ptrdiff_t out_stride) const {
   const int rows = block.rows, columns = block.columns;
@@ -191,7 +192,7 @@ MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const B
   if (x >= left && y >= above && x + columns + right <= lifted_.width() && y + rows + below <= lifted_.height()) {
     from = {lifted_.row(t, y) + x, lifted_.field.row_stride};
   } else {
-    const int before = std::clamp(left - x, 0, left + columns + right);  // columns beside the picture
+    const int before = std::clamp(left - x, 0, left + columns + right);  // columns left of the picture
     const int behind = std::clamp(x + columns + right - lifted_.width(), 0, left + columns + right - before);
     for (int j = 0; j < above + rows + below; ++j) {
       const std::int32_t* line = lifted_.row(t, std::clamp(y + j - above, 0, lifted_.height() - 1));
@@ -202,7 +203,7 @@ MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const B
       std::fill_n(to + before + inside, behind, line[lifted_.width() - 1]);
     }
     from = {s.patch + above * Scratch::kColumns + left, Scratch::kColumns};
-    if (phase_x == 0 && phase_y == 0 && up_ == 0) {  // another look-up may need the patch
+    if (phase_x == 0 && phase_y == 0 && up_ == 0) {  // the other prediction may need the patch
       for (int j = 0; j < rows; ++j) std::copy_n(from.data + j * from.stride, columns, out + j * out_stride);
       return {out, out_stride};
     }

@@ -1,5 +1,5 @@
-// The prediction step of lifting along motion: every high frame of a level becomes the difference to what its cells
-// predict from low frames, in overlapped blocks.
+// The prediction step of motion-compensated lifting: every high frame of a level becomes the difference to its
+// prediction from low frames, in overlapped blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,37 @@
 
 namespace trivelet {
 
-/// Used by one thread at a time; divides its work over the pool.
+/// Used by one thread at a time; divides its work among the pool's threads.
 class MotionPredictor {
  public:
   explicit MotionPredictor(const LiftedComponent& lifted);
-  /// Predicts the high frames of a level. `add`: adds the predictions, which undoes the step.
+  /// Predicts the high frames of a level. `add` adds the predictions, which undoes the step.
   void run(int level, bool add);
 
  private:
-  static constexpr int kBandTiles = 4;  // rows of tiles that are predicted in one go where that saves filtering rows
-  static constexpr int kMostRun = 64;   // samples of a row that are predicted in one go in a worker's memory
+  static constexpr int kBandTiles = 4;  // rows of tiles predicted at once, which saves filtering rows twice
+  static constexpr int kMostRun = 64;   // samples of a row predicted at once in a worker's memory
 
-  /// Memory of one worker.
+  /// Scratch memory of one worker.
   struct Scratch {
     static constexpr int kRows = kBandTiles * kMotionCell;
     static constexpr int kColumns = kMostRun + kMotionTaps;
-    std::int32_t patch[(kRows + kMotionTaps) * kColumns];  // of a reference, where it reaches beyond the picture
+    std::int32_t patch[(kRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
     std::int32_t first[kRows * kMostRun];                  // a prediction, or those of the four cells around a corner
     std::int32_t second[kRows * kMostRun];
     std::vector<std::uint8_t> tiles;  // of a band: Tile
   };
-  /// Samples of a prediction, wherever they are.
+  /// Samples of a prediction, in any memory.
   struct Samples {
     const std::int32_t* data = nullptr;
     std::ptrdiff_t stride = 0;
   };
-  /// Samples of a frame from (y, x) on.
+  /// A rectangle of a frame, from (y, x) on.
   struct Block {
     int y, x, rows, columns;
   };
-  enum Tile : std::uint8_t { kMixed, kUniform, kDone };  // whether the four cells that meet in it move alike
-  /// How far a prediction of samples that move alike may go.
+  enum Tile : std::uint8_t { kMixed, kUniform, kDone };  // whether its four cells have equal motion
+  /// Limits of a prediction of samples with equal motion.
   struct Reach {
     int columns;
     bool down;
@@ -67,8 +67,8 @@ class MotionPredictor {
                   std::ptrdiff_t out_stride) const;
 
   const LiftedComponent& lifted_;
-  const int up_;     // places by which the field's integers lack those of a prediction
-  const int shift_;  // of a prediction to the field's integers
+  const int up_;     // fractional bits that the field lacks compared with a prediction
+  const int shift_;  // from a prediction to the field
   std::int32_t weights_[1 << 4][kMotionCell * kMotionCell] = {};  // of a tile's samples, by the set of its cells
   std::vector<Scratch> scratch_;
 };

@@ -1,10 +1,8 @@
-// The decisions that the motion of a frame is coded by, in their order (FORMAT.md "Motion", "Regions"): written once
-// for the encoder, the decoder, and the search, which only wants to know what they cost.
+// The decisions that code the motion of a frame, in order (FORMAT.md "Motion", "Regions"). Written once for the
+// encoder, the decoder and the search, which only counts bits. Devices run it too, but only decoders on the CPU throw.
 //
-// Devices run it, too; what throws is for reading only, which they do not do.
-//
-// A coder has `kReading`, `bool bit(dense::State&, bool)` and `bool flat(bool)`; a reading one ignores the bit it is
-// given and returns the one it found.
+// A coder has `kReading`, `bool bit(dense::State&, bool)` and `bool flat(bool)`. A reading coder ignores the given bit
+// and returns the one that it read.
 #pragma once
 
 #include <array>
@@ -16,8 +14,8 @@
 
 namespace trivelet {
 
-inline constexpr int kMotionGuesses = 6;    ///< motions of neighbours that a block may take over, at most
-inline constexpr int kMotionPrefixes = 15;  ///< of a vector's difference: its bits
+inline constexpr int kMotionGuesses = 6;    ///< limit of neighbours' motions that a block may take over
+inline constexpr int kMotionPrefixes = 15;  ///< of a vector difference: its number of bits
 
 struct MotionContexts {
   dense::State split[3][3];  ///< [log2 of the block's cells - 1][neighbours in smaller blocks]
@@ -27,12 +25,12 @@ struct MotionContexts {
   dense::State zero[2];
   dense::State prefix[2][kMotionPrefixes];
   dense::State second[2][kMotionPrefixes + 1];
-  /// As they are at the start of a region.
+  /// The states at the start of a region.
   MotionContexts();
 };
 
-/// The states in the order of MotionContexts, each as its chance of 1 in 1/256: measured over the motion of foreman
-/// (CIF and QCIF), trees and calendar at qualities of 30, 45 and 60.
+/// The states in the order of MotionContexts, each as P(1) in 1/256, trained on the motion of foreman (CIF and QCIF),
+/// trees and calendar at qualities of 30, 45 and 60.
 inline MotionContexts::MotionContexts() {
   static constexpr std::uint8_t kStart[] = {
       46,  129, 198, 73,  166, 223, 123, 212, 228,                                    // split
@@ -53,14 +51,14 @@ inline MotionContexts::MotionContexts() {
   }
 }
 
-/// Where the motion of the next coarser level stands that a frame's may be half of.
+/// The motion of the next coarser level, half of which predicts that of a frame.
 struct MotionParent {
-  int place = -1;       ///< of a frame beside this one; -1: there is none
-  bool behind = false;  ///< it stands behind this one
-  int reference = 0;    ///< of its references the one on this frame's other side
+  int place = -1;       ///< of a frame next to this one; -1: none
+  bool behind = false;  ///< that frame is after this one
+  int reference = 0;    ///< its reference on this frame's other side
 };
 
-/// Of the frame at place t of a level.
+/// The parent of the frame at place t of a level.
 TRIVELET_HOST_DEVICE inline MotionParent motion_parent(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
   const bool behind = (t / s / 2) % 2 == 0;
@@ -71,21 +69,22 @@ TRIVELET_HOST_DEVICE inline MotionParent motion_parent(int t, int level, const M
   return {beside, behind, reference};
 }
 
-/// What the motion of a frame inside a region is coded with.
+/// The data to code the motion of a frame inside a region.
 struct MotionRegion {
   MotionGrid grid;
   MotionCell* cells = nullptr;         ///< of the frame
-  int y0 = 0, x0 = 0, y1 = 0, x1 = 0;  ///< in cells
+  int y0 = 0, x0 = 0, y1 = 0, x1 = 0;  ///< bounds in cells
   bool has_other = false;
   bool older = false;
-  const MotionCell* parent = nullptr;  ///< those of the frame beside this one that motion_parent() names
+  const MotionCell* parent = nullptr;  ///< cells of the frame at MotionParent::place
   bool parent_behind = false;
   std::size_t parent_reference = 0;
   int components = 1;
   std::array<bool, kMotionRegion * kMotionRegion> done{};
 
   MotionRegion() = default;
-  /// Region number `region` of the frame at place t of a level, with the cells of this frame and of its parent.
+  /// Region number `region` of the frame at place t of a level. `own` and `of_parent` are the cells of this frame and
+  /// of its parent.
   TRIVELET_HOST_DEVICE MotionRegion(const MotionGrid& of, const MotionPlaces& places, int t, int level, int region,
                                     int component_count, MotionCell* own, const MotionParent& p,
                                     const MotionCell* of_parent)
@@ -103,7 +102,7 @@ struct MotionRegion {
     has_other = r.other >= 0;
     older = r.older;
   }
-  /// The same in `motion`.
+  /// The same for frames of `motion`.
   MotionRegion(GopMotion& motion, int t, int level, int region, int component_count)
       : MotionRegion(motion, t, level, region, component_count, motion_parent(t, level, motion.places)) {}
 
@@ -136,7 +135,7 @@ TRIVELET_HOST_DEVICE inline MotionVector limited_vector(int x, int y) {
           static_cast<std::int16_t>(clamp_int(y, -kMotionReach, kMotionReach))};
 }
 
-/// The vector of a block's second reference if it moves evenly, from that of the first; and the other way round.
+/// The vector of a block's second reference, from that of the first, if the motion is uniform; and the reverse.
 TRIVELET_HOST_DEVICE inline MotionVector other_from_past(MotionVector v, bool older) {
   return older ? limited_vector(3 * v.x, 3 * v.y) : limited_vector(-v.x, -v.y);
 }
@@ -144,7 +143,7 @@ TRIVELET_HOST_DEVICE inline MotionVector past_from_other(MotionVector v, bool ol
   return older ? limited_vector(v.x / 3, v.y / 3) : limited_vector(-v.x, -v.y);
 }
 
-/// Sets the vector that a block does not use to what one would guess.
+/// Sets unused members of a block to their derived values.
 TRIVELET_HOST_DEVICE inline void complete_cell(MotionCell& c, bool older) {
   if (c.mode == MotionMode::kPast) c.vector[1] = other_from_past(c.vector[0], older);
   if (c.mode == MotionMode::kOther) c.vector[0] = past_from_other(c.vector[1], older);
@@ -152,7 +151,7 @@ TRIVELET_HOST_DEVICE inline void complete_cell(MotionCell& c, bool older) {
   if (c.mode != MotionMode::kPlain) c.plain = {};
 }
 
-/// Half of the parent's motion at a cell: the vectors of both references. False without one.
+/// Half of the parent's motion at a cell: the vectors of both references. False if there is none.
 TRIVELET_HOST_DEVICE inline bool parent_vectors(const MotionRegion& r, int y, int x, std::array<MotionVector, 2>& v) {
   if (!r.parent) return false;
   const MotionCell& p = r.parent[r.grid.index(y, x)];
@@ -199,7 +198,7 @@ struct MotionGuesses {
   }
 };
 
-/// What a block's vector is told relative to.
+/// The prediction of a block's vector.
 TRIVELET_HOST_DEVICE TRIVELET_NOINLINE inline MotionVector expected_vector(const MotionRegion& r, int y, int x,
                                                                            int log2, int reference) {
   std::array<MotionVector, 3> v{};
@@ -242,7 +241,7 @@ TRIVELET_HOST_DEVICE TRIVELET_NOINLINE int code_motion_difference(Coder& coder, 
   return negative ? -static_cast<int>(read) : static_cast<int>(read);
 }
 
-/// A block's motion. Writing: `guess` is the one of `guesses` to take over, -1 for none.
+/// Codes the motion of a block. Writing: `guess` is the index in `guesses` to take over, -1 for none.
 template <class Coder>
 TRIVELET_HOST_DEVICE void code_motion_block(Coder& coder, MotionContexts& m, const MotionRegion& r, int y, int x,
                                             int log2, const MotionGuesses& guesses, int guess, MotionCell& c) {
@@ -285,7 +284,7 @@ TRIVELET_HOST_DEVICE void code_motion_block(Coder& coder, MotionContexts& m, con
   complete_cell(c, r.older);
 }
 
-/// Whether a block is divided: not asked where it reaches beyond the region.
+/// Whether a block reaches beyond the region: it is then divided without a bit.
 TRIVELET_HOST_DEVICE inline bool must_split(const MotionRegion& r, int y, int x, int log2) {
   return log2 > 0 && (y + (1 << log2) > r.y1 || x + (1 << log2) > r.x1);
 }

@@ -1,3 +1,4 @@
+// Scatters differences of high frames to stripes of low frames (motion_update.h).
 #include "codec/motion/motion_update.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ void MotionUpdater::run(int level, bool inverse) {
   constexpr int kStripe = 16;
   const MotionPlaces& places = lifted_.motion.places;
   const int s = 1 << level;
-  const int first = first_place(places.key);  // nothing is given back to what is not of this GOP
+  const int first = first_place(places.key);  // frames of another GOP are not updated
   const int targets = (places.count + 2 * s - 1) / (2 * s) - first;
   const std::vector<FrameRuns> runs = find_runs(level);
   const int stripes = (lifted_.height() + kStripe - 1) / kStripe;
@@ -47,7 +48,7 @@ void MotionUpdater::run(int level, bool inverse) {
   });
 }
 
-// Two for each high frame: of its cells that use one reference and the other.
+// Two sets per high frame: of its cells that use one reference and the other.
 std::vector<MotionUpdater::FrameRuns> MotionUpdater::find_runs(int level) const {
   const MotionPlaces& places = lifted_.motion.places;
   const std::vector<int> frames = motion_frames(level, places);
@@ -92,7 +93,7 @@ void MotionUpdater::find_frame_runs(const MotionField& f, int reference, FrameRu
   }
 }
 
-// Adds what a high frame gives back to a stripe of the reference that it was predicted from.
+// Adds the differences of a high frame to a stripe of its reference.
 void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
   for (std::size_t cy = 0; cy < f.rows.size(); ++cy) {
     const FrameRuns::Row& line = f.rows[cy];
@@ -102,7 +103,7 @@ void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& st
   }
 }
 
-// Of the cells that begin in row y.
+// The same for the cells of a run, which begin in row y.
 void MotionUpdater::scatter_run(int high, int y, const Run& run, const Stripe& stripe) const {
   const int bottom = std::min(lifted_.height(), y + lifted_.cell_y);
   const int down = run.down >> 3, far_y = run.down & 7, near_y = 8 - far_y;
@@ -122,7 +123,7 @@ void MotionUpdater::scatter_run(int high, int y, const Run& run, const Stripe& s
   }
 }
 
-// MotionKernels::scatter() of n samples to place x and those behind it, as far as they are inside.
+// MotionKernels::scatter() of n samples to position x and on, clipped to the picture.
 void MotionUpdater::scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x,
                                 const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) const {
   const int beside = weight[1] != 0 || weight[3] != 0 ? 1 : 0;
@@ -131,7 +132,7 @@ void MotionUpdater::scatter_row(const std::int32_t* h, const std::int32_t* g, in
   if (end > first)
     lifted_.kernels.scatter(h + first, g ? g + first : nullptr, end - first, weight, sum + x + first,
                             total + x + first);
-  // Samples next to these may reach the picture with one of their weights.
+  // Samples next to the clipped ones may reach the picture with one of their weights.
   for (const int i : {first - 1, end})
     for (int k = 0; k < 2 && i >= 0 && i < n; ++k) {
       const int to = x + i + k;

@@ -1,4 +1,4 @@
-// The update step of lifting along motion: every low frame of a level gets a part of the differences back, at the
+// The update step of motion-compensated lifting: every low frame of a level gets a part of the differences back, at the
 // places that the high frames were predicted from.
 #pragma once
 
@@ -9,31 +9,31 @@
 
 namespace trivelet {
 
-/// Used by one thread at a time; divides its work over the pool.
+/// Used by one thread at a time; divides its work among the pool's threads.
 class MotionUpdater {
  public:
   explicit MotionUpdater(const LiftedComponent& lifted);
-  /// Updates the low frames of a level. `inverse`: undoes it.
+  /// Updates the low frames of a level, or undoes it with `inverse`.
   void run(int level, bool inverse);
 
  private:
-  /// Cells of a row that give back alike: samples of [begin, end) by so many eighths, a quarter of them if they have
-  /// two references.
+  /// Cells of a row with the same update: samples [begin, end), their offset in eighths, and their share, which is
+  /// smaller if they have two references.
   struct Run {
     std::int32_t begin = 0, end = 0;
     std::int32_t right = 0, down = 0;
     std::int32_t share = 0;
   };
-  /// What a high frame gives back to one of its references, by rows of cells.
+  /// The updates from a high frame to one of its references, by rows of cells.
   struct FrameRuns {
     struct Row {
-      std::size_t begin = 0, end = 0;  // of runs
+      std::size_t begin = 0, end = 0;  // indices of runs
       int top = 0, bottom = 0;         // rows of the reference that they reach
     };
     std::vector<Run> runs;
     std::vector<Row> rows;
   };
-  /// Rows [y0, y1) of a low frame, with the sums of what is given back to them and of its weights.
+  /// Rows [y0, y1) of a low frame, with the sums of differences and of their weights.
   struct Stripe {
     int y0, y1;
     std::int32_t *sum, *total;
@@ -48,7 +48,7 @@ class MotionUpdater {
   void apply(int t, const Stripe& stripe, bool inverse) const;
 
   const LiftedComponent& lifted_;
-  const std::int32_t limit_;                        // of an update
+  const std::int32_t limit_;                        // of the change by an update
   std::vector<std::vector<std::int32_t>> scratch_;  // by worker: sums of a stripe, then totals
 };
 

@@ -1,5 +1,5 @@
-// The coefficients of a segment in the dense profile: which become significant at a plane, their signs, and the
-// refinement of those that were significant before (dense_passes.h).
+// Codes the coefficients of a segment in the dense profile: those that become significant at a plane, their signs, and
+// the refinement of those that were significant before (dense_passes.h).
 #pragma once
 
 #include <bit>
@@ -16,8 +16,8 @@ class CoefficientCoder {
       : segment_(segment),
         finest_(segment.k > 0 && static_cast<std::size_t>(segment.k) + 1 == segment.family.levels.size()) {}
 
-  /// Codes the coefficients of active groups that are not significant yet, of an orientation. Not inlined: with the
-  /// loops of the groups around it there are not enough registers.
+  /// Codes the coefficients of active groups in an orientation that are not significant yet. Not inlined, because
+  /// registers run short together with the loops over groups.
   [[gnu::noinline]] void code_significance(int o, int plane) {
     Level& l = segment_.level;
     const Box& v = l.valid[o];
@@ -85,7 +85,7 @@ class CoefficientCoder {
   }
 
  private:
-  /// Encoders: a coefficient of this segment, as in Level::magnitude.
+  /// Encoders: a coefficient of this segment, in the form of Level::magnitude.
   std::uint32_t truth_at([[maybe_unused]] std::ptrdiff_t at) const {
     if constexpr (Coder::kDecoding)
       return 0;
@@ -93,7 +93,7 @@ class CoefficientCoder {
       return segment_.level.magnitude[static_cast<std::size_t>(at)];
   }
 
-  /// What is known around a coefficient of its own frame.
+  /// Energy of the known neighbours of a coefficient in its own frame.
   static std::uint32_t energy_around(const std::uint32_t* c, std::ptrdiff_t s, NeighbourWeights weight) {
     return weight.horizontal * (c[-1] + c[1]) + weight.vertical * (c[-s] + c[s]) +
            (c[-s - 1] + c[-s + 1] + c[s - 1] + c[s + 1]);
@@ -103,19 +103,19 @@ class CoefficientCoder {
     return sign_pattern(direction(g[-1] + g[1]), direction(g[-s] + g[s]), direction(g[-frame] + g[frame]));
   }
 
-  // What the quads of a row have in common.
+  // The common data of the quads of a row.
   struct QuadRow {
     const Box& valid;
     State* states;
     NeighbourWeights weight;
     int o, t, y;
     bool second_half,
-        last_half;  // of groups that hold two frames; frames that are a group of their own are a last half
-    const std::uint32_t* parents;  // of coefficients (t, y, 0) and on; null: there are none
+        last_half;                 // of groups that hold two frames; a frame that is a group of its own is a last half
+    const std::uint32_t* parents;  // of coefficients (t, y, 0) and on; null: none
   };
 
-  // The coefficients of quad x of a row that are not significant yet. `fresh`: its group is active since this plane.
-  // Inlined: its state lives in the registers of the loop over a row.
+  // Codes the coefficients of quad x of a row that are not significant yet. `fresh`: the group became active at this
+  // plane. Inlined, because its state stays in registers during the loop over a row.
   [[gnu::always_inline]] void quad(const QuadRow& row, int x, std::size_t quad_word, bool fresh, int plane) {
     Level& l = segment_.level;
     const std::ptrdiff_t s = l.stride;

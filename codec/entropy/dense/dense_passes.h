@@ -1,18 +1,18 @@
 // The passes of the dense profile over one segment, written once for both directions: a Coder turns a decision and its
-// context into bits or bits into the decision.
+// context into bits, or bits into the decision.
 //
 //   struct Coder {
 //     static constexpr bool kDecoding;
 //     bool code(State& context, bool truth);               // returns the decision; a decoder ignores `truth`
 //     void orientation(int index);                         // before coefficients of another subband
 //     void row();                                          // before each row of groups
-//     void became_significant(int t, int y, int x, int plane, std::uint32_t magnitude);  // which encoders know
+//     void became_significant(int t, int y, int x, int plane, std::uint32_t magnitude);  // encoders know `magnitude`
 //     void refined(int t, int y, int x, int plane, std::uint32_t before, std::uint32_t known, std::uint32_t magnitude);
 //   };
 //
-// Per plane: (sets, coefficients that become significant, with their signs), then (refinement of those that were
-// significant before). Nothing in the first pass of a plane depends on refinement bits of the same plane, neither of
-// this segment nor of those it depends on.
+// The first pass of a plane codes sets, then coefficients that become significant, with their signs. The second pass
+// refines those that were significant before. The first pass never depends on refinement bits of the same plane,
+// neither of this segment nor of those it depends on.
 #pragma once
 
 #include "codec/entropy/dense/dense_coefficients.h"

@@ -1,4 +1,4 @@
-// What the passes over a segment of the dense profile share: the segment, its parent and its coder.
+// The data that the passes over a segment of the dense profile share: the segment, its parent and its coder.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ inline std::uint64_t row_mask(int n, int w) {
   return bits >= 64 ? ~std::uint64_t{0} : bits <= 0 ? 0 : (std::uint64_t{1} << bits) - 1;
 }
 
-/// The bits of a level's mask before `plane` was coded, of word `at`.
+/// Word `at` of a level's mask as it was before `plane`.
 inline std::uint64_t word_before(const Level& l, std::size_t at, int plane) {
   return plane + 1 < l.top ? l.mask_of(plane + 1)[at] : 0;
 }
 
-/// Segment (b, k) of a block, and what codes it.
+/// Segment (b, k) of a block, with its coder.
 template <class Coder>
 struct Segment {
   Segment(Block& whole, int b, int segment, State* const* all_states, Coder& with)

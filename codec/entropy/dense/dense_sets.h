@@ -1,4 +1,5 @@
-// The sets of a segment in the dense profile: which groups of coefficients are active at a plane (dense_passes.h).
+// Codes the sets of a segment in the dense profile: the groups of coefficients that are active at a plane
+// (dense_passes.h).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@ class SetCoder {
  public:
   explicit SetCoder(const Segment<Coder>& segment) : segment_(segment) {}
 
-  /// Codes which groups become active at `plane`. Those that are active at the plane before stay active.
+  /// Codes the groups that become active at `plane`. Groups active at the plane before stay active.
   void code(int plane) {
     const std::size_t rows = segment_.level.rows();
     std::uint64_t* mask = segment_.level.mask_of(plane);
@@ -47,7 +48,7 @@ class SetCoder {
     l.active[static_cast<std::size_t>(padded)] = 1;
   }
 
-  // Root groups: all active from the top, or, with a temporal parent, when a bit says so.
+  // Root groups are all active from the top; with a temporal parent a bit says when they become active.
   void roots(int plane) {
     Level& l = segment_.level;
     const Box& e = l.exists[0];
@@ -122,7 +123,7 @@ class SetCoder {
     }
   }
 
-  // Levels from 2 on: "any child group active" per group of the parent level, then which.
+  // From level 2 on: "any child group active" per group of the parent level, then which ones.
   void sets(int plane) {
     Level& l = segment_.level;
     Level& up = *segment_.parent;
@@ -149,7 +150,7 @@ class SetCoder {
     }
   }
 
-  // The child groups of one group; true when all are active now.
+  // Codes the child groups of one group. Returns true when all are active now.
   bool children(int o, int t, int y, int x, bool fresh, bool octets, int plane, State* states) {
     Level& l = segment_.level;
     Level& up = *segment_.parent;
@@ -172,7 +173,7 @@ class SetCoder {
     std::uint8_t* open = &up.open[static_cast<std::size_t>(up.group_at(o, t, y, x))];
     const bool first = !*open;
     if (first) {
-      // A group that has just become active without a significant coefficient has an active child.
+      // A group that has just become active without a significant coefficient must have an active child.
       if (!(fresh && significant == 0)) {
         const unsigned near = around(open, up.group_stride);
         const std::size_t context = any_child_context(std::min(significant, 3u), fresh, near, most > 1);
