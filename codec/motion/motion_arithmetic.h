@@ -11,8 +11,7 @@ namespace trivelet {
 /// Fractional bits of the integers that lossy streams are lifted in. Lossless streams have none.
 inline constexpr int kMotionFraction = 4;
 
-inline constexpr float kMotionLargest =
-    4194303.0f;  ///< limit of these integers: 2^22 - 1, as for clamp_round()
+inline constexpr float kMotionLargest = 4194303.0f;  ///< limit of these integers: 2^22 - 1, as for clamp_round()
 
 inline constexpr int kMotionTaps = 8;        ///< of the interpolation filter
 inline constexpr int kMotionTapsBefore = 3;  ///< taps before the sample's position

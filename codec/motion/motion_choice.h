@@ -1,5 +1,5 @@
-// What the search for motion weighs (motion_search.h), shared by the CPU and GPUs, which must choose the same:
-// constants of the pictures that are searched, bits, limits. Loops live elsewhere.
+// Costs and limits of the motion search (motion_search.h), shared by the CPU and GPUs, which must choose the same
+// motion. The loops are elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -13,35 +13,34 @@
 
 namespace trivelet::motion_choice {
 
-inline constexpr int kPad = 80;         ///< samples around a picture: a block, and the reach of the filters
-inline constexpr int kMargin = 16;      ///< of these that no block begins in
-inline constexpr int kWhole = 4;        ///< of these that lie so near the outer edge that nothing is interpolated
-inline constexpr int kSearchBits = 12;  ///< samples are searched in integers of this range
+inline constexpr int kPad = 80;         ///< padding of a picture in samples: a block, and the reach of the filters
+inline constexpr int kMargin = 16;      ///< of the padding: no block begins in its outer samples
+inline constexpr int kWhole = 4;        ///< of the padding: its outermost samples are not interpolated
+inline constexpr int kSearchBits = 12;  ///< range of the integers that are searched
 inline constexpr int kQuarters = 4;
 inline constexpr int kBlock = kMotionCell * kMotionRoot;
 
-inline constexpr int kSmallSide = 8;    ///< of a block among smaller pictures
-inline constexpr int kSmallReach = 16;  ///< of the search there
+inline constexpr int kSmallSide = 8;    ///< side of a block in reduced pictures
+inline constexpr int kSmallReach = 16;  ///< of the search in reduced pictures
 
-/// Rounds of a search downhill, of steps of whole samples and of finer ones. A second fine round and
-/// vectors of smaller blocks improved, too, took an eighth of the time of encoding for 0 to 0.4 % fewer bytes (seven
-/// clips).
+/// Rounds of downhill search with steps of whole samples, and with sub-pel steps. A second sub-pel round, and
+/// refinement of the vectors of smaller blocks, took 1/8 of the encoding time for 0 to 0.4 % fewer bytes (seven clips).
 inline constexpr int kRounds = 6;
 inline constexpr int kFineRounds = 1;
-/// Samples along a side from which on the two vectors of a block are improved, each against what the other leaves.
+/// Smallest side in samples of a block with refinement of its two vectors, each against what the other leaves.
 inline constexpr int kLeastRefined = 16;
 
-/// A sample minus offset as it is searched.
+/// A sample minus offset in the range of the search.
 TRIVELET_HOST_DEVICE static inline std::int16_t searched(std::int32_t v, int bits) {
   return static_cast<std::int16_t>(bits <= kSearchBits ? v * (1 << (kSearchBits - bits)) : v >> (bits - kSearchBits));
 }
 
-/// Added to a difference among smaller pictures at this distance.
+/// Penalty of a distance, added to the SAD in reduced pictures.
 TRIVELET_HOST_DEVICE static inline int small_penalty(int dy, int dx) {
   return kSmallSide * kSearchBits / 4 * (std::abs(dy) + std::abs(dx));
 }
 
-/// Of a difference of vectors, before it is known what it is relative to: bits of both numbers.
+/// Estimated bits of a vector difference while its prediction is not known: bits of both numbers.
 TRIVELET_HOST_DEVICE static inline float vector_bits(MotionVector v, MotionVector e) {
   const auto bits = [](int d) {
     return 2 * static_cast<int>(std::bit_width(static_cast<unsigned>(std::abs(d)) * 2 + 1)) - 1;
@@ -49,7 +48,7 @@ TRIVELET_HOST_DEVICE static inline float vector_bits(MotionVector v, MotionVecto
   return 0.8f * static_cast<float>(bits(v.x - e.x) + bits(v.y - e.y));
 }
 
-/// Where blocks do not reach beyond the frame around the picture.
+/// Limits a vector so that the block stays inside the padded picture.
 TRIVELET_HOST_DEVICE static inline MotionVector inside(MotionVector v, int y, int x, int size, int height, int width) {
   const auto limit = [&](int q, int at, int n) {
     return static_cast<std::int16_t>(
@@ -58,19 +57,19 @@ TRIVELET_HOST_DEVICE static inline MotionVector inside(MotionVector v, int y, in
   return {limit(v.x, x, width), limit(v.y, y, height)};
 }
 
-// A block that costs no more bits than these, little more than the least motion does, and so many more for each of its
-// cells, is not searched: what is left of it is noise to the quantiser. Measured as BD-rate and CPU seconds of encoding
-// (five clips, -q 38 and 50): with 0 for each cell 0 %, 6 -3.3 % and 0.85 of the time (a still cartoon -15.5 %, the
-// four others 0.0), 12 +0.3 % for those four, 16 +0.9 % and 0.96 of the time of 6.
+// A block is not searched further if it costs at most this number of bits, little more than the minimum for motion,
+// plus a number per cell: the rest is noise to the quantiser. BD-rate and CPU time of encoding for bits per cell (five
+// clips, -q 38 and 50): 0 is the reference; 6: -3.3 % and 0.85 of the time (a still cartoon -15.5 %, the four others
+// 0.0); 12: +0.3 % for those four; 16: +0.9 % and 0.96 of the time of 6.
 inline constexpr float kEnoughBits = 12;
 inline float enough_per_cell(Effort effort) { return effort == Effort::kFast ? 16 : 6; }
 
-/// Whether a block of so many cells a side is not divided or searched further.
+/// Whether a block of 2^log2 cells a side is neither divided nor searched further.
 TRIVELET_HOST_DEVICE static inline bool good_enough(float cost, int log2, float lambda, float per_cell) {
   return cost < lambda * (kEnoughBits + per_cell * static_cast<float>(1 << 2 * log2));
 }
 
-/// The constant of MotionCell::plain for `count` samples of this sum.
+/// The constant of MotionCell::plain for `count` samples with this sum.
 TRIVELET_HOST_DEVICE static inline std::int8_t plain_of(std::int64_t sum, int count, int bits) {
   const double unit =
       bits >= kMotionPlainBits ? 1 << (bits - kMotionPlainBits) : 1.0 / (1 << (kMotionPlainBits - bits));
@@ -78,7 +77,7 @@ TRIVELET_HOST_DEVICE static inline std::int8_t plain_of(std::int64_t sum, int co
   return static_cast<std::int8_t>(std::clamp(lround(plain), -32L, 31L));
 }
 
-/// Sums what decisions would take with states as they are at a region's start.
+/// A coder that sums the bits of decisions, with the states at a region's start.
 struct BitCounter {
   static constexpr bool kReading = false;
   const float* prices;  ///< bit_prices()

@@ -1,3 +1,5 @@
+// Block motion search of one region: coarse search in reduced pictures, downhill search to quarter samples, and the
+// choice of modes and block sizes. The pictures of a batch of frames are kept at all quarters of a sample.
 #include "codec/motion/motion_search.h"
 
 #include <algorithm>
@@ -17,23 +19,24 @@ namespace {
 
 using namespace motion_choice;
 
-constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // for interpolated pictures, at least two of them
+constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // limit for interpolated pictures; two are always kept
 constexpr int kNoLimit = 1 << 30;
 
-// What a bit counts, in the units of MotionKernels::satd, for a quantiser step of one grey level of 8 bits: the
-// optimum over CIF clips at steps of 12 to 72 is flat.
+// Cost of a bit in units of MotionKernels::satd, for a quantiser step of one grey level at 8 bits. The optimum over CIF
+// clips at steps of 12 to 72 is flat.
 constexpr double kLambda = 0.35 * 1.5 * 16;
-// The same in levels, from the finest on; further ones have the last. Measured, BD-rate against 1 everywhere (-q 5, 25,
-// 45, 60): -0.3 % on the five clips that chose them, -0.6 % on five others (worst 0.0); twice as far from 1 -0.2 %.
+// Factors of the cost by level, finest first; further levels have the last one. BD-rate against 1 everywhere (-q 5, 25,
+// 45, 60): -0.3 % on the five clips used for tuning, -0.6 % on five others (worst 0.0). Factors twice as far from 1
+// give -0.2 %.
 constexpr double kOfLevel[] = {0.85, 1, 1.1, 1.4, 1.6};
 
-/// A picture at all quarters of a sample, with a frame around it.
+/// A padded picture at all quarters of a sample.
 struct SearchPicture {
   int width = 0, height = 0;
   std::ptrdiff_t stride = 0;
   std::unique_ptr<std::int16_t[]> planes[kQuarters * kQuarters];  // [y quarter * 4 + x quarter]
 
-  /// Of a picture that is used again, which has the same size, the same memory.
+  /// Memory of a plane. A reused picture has the same size and keeps it.
   std::int16_t* make_plane(int i) {
     const auto rows = static_cast<std::size_t>(height + 2 * kPad);
     if (!planes[i]) planes[i] = std::make_unique_for_overwrite<std::int16_t[]>(static_cast<std::size_t>(stride) * rows);
@@ -47,7 +50,7 @@ struct SearchPicture {
   }
 };
 
-/// A smaller copy, each sample the mean of a square.
+/// A reduced picture; each sample is the mean of a square.
 struct SmallPicture {
   int width = 0, height = 0;
   std::vector<std::int16_t> samples;
@@ -58,7 +61,7 @@ struct SmallPicture {
 void load_row(const Field<std::int32_t>& f, int t, int y, int bits, std::int16_t* out) {
   const std::int32_t* in = f.row(t, y);
   const int n = f.shape.width;
-  if (bits == 8)  // for its own sake: the shift is known
+  if (bits == 8)  // a loop of its own, because the shift is constant
     for (int x = 0; x < n; ++x) out[x] = searched(in[x], 8);
   else
     for (int x = 0; x < n; ++x) out[x] = searched(in[x], bits);
@@ -81,8 +84,8 @@ void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture& 
   }
 }
 
-// Planes of one quarter along x, all along y. Next to the outer edge, where no block is looked for, whole samples
-// stand.
+// Planes of one quarter along x and all quarters along y. Near the outer edge, where no block is searched, they hold
+// whole samples.
 void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& kernels) {
   const int rows = p.height + 2 * kPad;
   const auto n = static_cast<int>(p.stride);
@@ -111,7 +114,7 @@ void interpolate_columns(SearchPicture& p, int x_quarter, const MotionKernels& k
 void shrink(const Field<std::int32_t>& f, int t, int bits, int factor, SmallPicture& p) {
   p.width = (f.shape.width + factor - 1) / factor;
   p.height = (f.shape.height + factor - 1) / factor;
-  // A frame of a block's size around what is compared with blocks of 8x8.
+  // Padded by a block, because it is compared with 8x8 blocks.
   p.samples.assign(static_cast<std::size_t>(p.width) * static_cast<std::size_t>(p.height), 0);
   std::vector<std::int16_t> row(static_cast<std::size_t>(f.shape.width));
   std::vector<int> sums(static_cast<std::size_t>(p.width));
@@ -133,7 +136,7 @@ void shrink(const Field<std::int32_t>& f, int t, int bits, int factor, SmallPict
 
 // -------------------------------------------------------------------------------------------------------------- region
 
-/// What the search of a region of a frame works with.
+/// The search of one region of a frame.
 class RegionSearch {
  public:
   RegionSearch(GopMotion& motion, int t, int level, int region, const std::vector<MotionPlane>& components, int bits,
@@ -166,7 +169,7 @@ class RegionSearch {
     MotionCell cell;
   };
   using Pair = std::array<MotionVector, 2>;
-  struct Hints {  // vectors found for the block around
+  struct Hints {  // vectors found for the enclosing block
     Pair v{};
     bool any = false;
   };
@@ -179,7 +182,7 @@ class RegionSearch {
     return motion_choice::inside(v, y, x, size, height(), width());
   }
 
-  // The best place of each quarter of a root block among smaller pictures, every one looked at.
+  // The best place of each quarter of a root block in reduced pictures: every second place, then those beside the best.
   void find_coarse(int cy, int cx) {
     constexpr int kSide = kSmallSide, kReach = kSmallReach;
     const int span = kSide * factor_;
@@ -229,7 +232,7 @@ class RegionSearch {
     return motion_choice::good_enough(cost, log2, lambda_, enough_per_cell_);
   }
 
-  // Of large blocks every other row of transforms stands for all. `limit`: more need not be known exactly.
+  // In large blocks every other row of transforms represents all. The result may be inexact from `limit` on.
   int distortion(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
                  int size, bool transform, int limit) const {
     if (!transform) return kernels_.sad(a, a_stride, b, b_stride, size, size, limit);
@@ -240,13 +243,13 @@ class RegionSearch {
     return sum;
   }
 
-  // A distortion from which on costs of `bits` more are not below `least`, whatever is lost in rounding.
+  // A distortion from which on the cost with `bits` is not below `least`, with a margin for rounding.
   static int limit_of(float least, float bits) {
     const double limit = (static_cast<double>(least) - static_cast<double>(bits)) * (1 + 1e-6) + 2;
     return limit < kNoLimit ? static_cast<int>(limit) : kNoLimit;
   }
 
-  // The vector of a block in one reference: from the best of some guesses downhill in steps that become smaller.
+  // Searches the vector of a block in one reference: from the best of some guesses downhill in decreasing steps.
   float search_vector(int reference, const std::int16_t* target, std::ptrdiff_t target_stride, int y, int x, int size,
                       MotionVector expected, const MotionVector* guesses, int count, float lambda, bool near,
                       MotionVector& best) const {
@@ -267,7 +270,7 @@ class RegionSearch {
       return is_better(v, distortion(target, target_stride, p.at(y, x, v), p.stride, size, fine, limit_of(least, bits)),
                        bits);
     };
-    // The smallest blocks are looked at in pairs.
+    // The smallest blocks are compared in pairs.
     MotionVector waiting[8];
     int waits = 0;
     const auto look_at_pairs = [&] {
@@ -295,7 +298,7 @@ class RegionSearch {
         least = 1e30f;
         look(v.x, v.y);
       }
-      // What the round before has looked at is not looked at again.
+      // Places compared in the round before are skipped.
       MotionVector before;
       for (int round = 0; round < (s < kQuarters ? kFineRounds : kRounds); ++round) {
         const MotionVector from = best;
@@ -322,7 +325,7 @@ class RegionSearch {
     return pictures_[reference]->at(y, x, inside(c.vector[static_cast<std::size_t>(reference)], y, x, size));
   }
 
-  // Of a prediction from a target.
+  // SATD of a prediction against a target.
   int distance_of(const MotionCell& c, const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size,
                   int limit) {
     if (c.mode == MotionMode::kPlain) {
@@ -373,7 +376,7 @@ class RegionSearch {
       best.cell = coded;
     };
     for (int i = 0; i < guesses.count; ++i) consider(guesses.cell[static_cast<std::size_t>(i)], i);
-    // What neighbours do may be good enough: then nothing else is tried.
+    // If a neighbour's motion is good enough, nothing else is tried.
     if (good_enough(best.cost, log2)) {
       found = best.cell.vector;
       return best;
@@ -404,7 +407,7 @@ class RegionSearch {
     return best;
   }
 
-  // Both references: each vector in turn against what the other leaves.
+  // Two references: each vector in turn is refined against what the other one leaves.
   template <class F>
   void refine_both(const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size, const Pair& expected,
                    const Pair& found, int better, const F& consider) {
@@ -426,7 +429,7 @@ class RegionSearch {
     }
   }
 
-  // The cheapest division of a block into blocks of its own motion; sets its cells.
+  // Finds the cheapest division of a block into blocks with their own motion and sets its cells. Returns the cost.
   float decide(int cy, int cx, int log2, const Hints& around) {
     if (cy >= r_.y1 || cx >= r_.x1) return 0;
     const bool must = must_split(r_, cy, cx, log2);
@@ -477,7 +480,7 @@ class RegionSearch {
 
 // ----------------------------------------------------------------------------------------------------------------- GOP
 
-/// Interpolated pictures of the frames that a batch of searches looks at.
+/// Interpolated pictures of the frames that a batch of searches uses.
 class PictureCache {
  public:
   PictureCache(const Field<std::int32_t>& luma, int bits, const MotionKernels& kernels, ThreadPool& pool)
@@ -490,9 +493,9 @@ class PictureCache {
                               static_cast<std::size_t>(luma.shape.height + 2 * kPad) * sizeof(std::int16_t);
     most_ = std::max<std::size_t>(2, kPictureMemory / (plane * kQuarters * kQuarters));
   }
-  /// How many at a time.
+  /// Limit of pictures at a time.
   std::size_t most() const { return most_; }
-  /// Those of `wanted` are there afterwards, others no longer.
+  /// Makes the pictures of `wanted` and drops all others.
   void hold(const std::vector<int>& wanted) {
     std::vector<int> missing;
     std::vector<std::unique_ptr<SearchPicture>> kept(pictures_.size());
@@ -579,7 +582,7 @@ GopMotion search_motion(const std::vector<MotionPlane>& components, const Motion
                     [&](int t, int) { shrink(luma, t, params.bits, factor, small[static_cast<std::size_t>(t)]); });
   PictureCache pictures(luma, params.bits, kernels, pool);
   std::vector<SearchPicture> current;
-  // Of the frames of a level.
+  // Searches frames of a level.
   const auto search_frames = [&](GopMotion& of, int level, const std::vector<int>& high) {
     const float lambda = search_lambda(params, level);
     for (std::size_t first = 0; first < high.size();) {

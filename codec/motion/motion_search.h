@@ -1,9 +1,8 @@
-// The encoder's search for motion (FORMAT.md says nothing of it): vectors, modes and block sizes for every high frame
-// of a GOP, chosen on original samples of the first component for the least sum of distortion (of Hadamard transforms)
-// and weighted bits.
+// The encoder's motion search, which is not part of the format: vectors, modes and block sizes for every high frame of
+// a GOP. It minimises SATD on original samples of the first component plus weighted bits.
 //
-// Regions decide by themselves, as they are coded, and frames of a level know only the coarser levels: what is found
-// depends neither on threads nor on the instruction set, and all regions of many frames are searched at once.
+// Regions are searched independently, as they are coded, and frames of a level depend on coarser levels only. The
+// result therefore depends neither on threads nor on the instruction set, and all regions of many frames run at once.
 #pragma once
 
 #include <array>
@@ -13,50 +12,49 @@
 
 namespace trivelet {
 
-/// How much a bit of motion counts, from the quantiser step of the GOP.
+/// Parameters of a search; `step` sets the cost of a bit.
 struct MotionSearchParams {
   int components = 1;
-  int levels = 0;   ///< temporal ones
-  int bits = 8;     ///< of samples
-  double step = 8;  ///< quantiser step; lossless: about what noise has
+  int levels = 0;   ///< temporal levels
+  int bits = 8;     ///< per sample
+  double step = 8;  ///< quantiser step; lossless: about the step that noise has
   Effort effort = Effort::kMedium;
-  /// Of an open GOP that ends with its key: it may turn out that there is no key frame before it, and without_before()
-  /// shall make a closed one of it. The frames that are predicted from that, one of each level, are searched a second
-  /// time, for GopMotion::closed.
+  /// For an open GOP that ends with its key and whose key frame before may be missing: the frames predicted from it,
+  /// one per level, are searched a second time, into GopMotion::closed. without_before() then makes a closed GOP.
   bool may_close = false;
 };
-/// Whether that can be.
+/// Whether the second search applies.
 inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places) {
   return params.may_close && places.key == GopKey::kOpen && places.ends_with_key();
 }
-/// A closed GOP instead of an open one that was searched so.
+/// Makes a closed GOP from an open one that was searched with may_close.
 GopMotion without_before(GopMotion open);
 
-/// Samples minus offset of a component, all places. Those of further ones than the first are for the constants of
-/// blocks that nothing predicts.
+/// Samples minus offset of a component, at all places. Components after the first are for the constants of unpredicted
+/// blocks only.
 struct MotionPlane {
   Field<std::int32_t> samples;  ///< in whole grey levels
   MotionScale scale;
 };
 
-/// Bits of a decision whose chance is i/256 to (i + 1)/256.
+/// Bits of a decision whose probability is in i/256 .. (i + 1)/256.
 const std::array<float, 256>& bit_prices();
-/// What a bit counts in a level.
+/// Cost of a bit at a level.
 float search_lambda(const MotionSearchParams& params, int level);
-/// Samples along a side of what becomes one in the smaller pictures that are searched first.
+/// Reduction factor of the pictures that are searched first.
 int small_factor(int height, int width);
 
-/// The places that frames of a level refer to, from high[end] on, of as many frames as refer to no more than `most`
-/// places, at least one; `end` becomes the first of the others.
+/// The places that frames of a level refer to. Takes frames from high[end] on while they need at most `most` places, at
+/// least one frame, and moves `end` past them.
 std::vector<int> references_of(const std::vector<int>& high, int level, const MotionPlaces& places, std::size_t most,
                                std::size_t& end);
 
-/// Where motion is searched elsewhere: the same choices.
+/// A motion search on another device, with the same results.
 class MotionSearcher {
  public:
   virtual ~MotionSearcher() = default;
-  /// Of samples as they come. `before`: the first component of the key frame of the GOP before, as MotionKey has it for
-  /// level 0; null but for open GOPs.
+  /// `gop` has the original samples. `before`: the first component of the key frame of the GOP before, as in MotionKey
+  /// for level 0; null for GOPs that are not open.
   virtual GopMotion search(const Gop& gop, GopKey key, const std::int32_t* before,
                            const MotionSearchParams& params) = 0;
 };
