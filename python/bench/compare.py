@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The codec beside others in Zarr's chunks: sizes, speeds, and bytes read over a network. Writes python/README.md's table.
+"""Compares codecs on Zarr chunks: sizes, speeds, bytes read over a network. Writes the table of python/README.md.
 
     python/bench/compare.py --program build/release/apps/trivelet FOLDER     # measures; figures.json, pictures, README
     python/bench/compare.py --check                                         # the table is that of figures.json
 
-FOLDER has the volumes, in any format that the program reads. Needs the package and numpy, zarr, imagecodecs, numcodecs,
-fsspec, aiohttp, matplotlib; nd-image-codecs is measured where it is installed. Everybody has one thread and the same chunks,
-at most 64 x 256 x 256; codecs of pictures code a chunk slice by slice. Speeds are bytes of the array over CPU seconds, the
-best of three. For the reads a server on this machine waits 100 ms with each answer and counts.
+FOLDER has the volumes, in any format that the program reads. Needs the package and numpy, zarr, imagecodecs,
+numcodecs, fsspec, aiohttp, matplotlib; nd-image-codecs is measured where it is installed. All codecs use one thread
+and the same chunks of at most 64 x 256 x 256; picture codecs code a chunk slice by slice. Speeds are bytes of the
+array over CPU seconds, the best of three. For the reads, a local server delays each answer by 100 ms and counts.
 """
 
 import argparse

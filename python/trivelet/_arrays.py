@@ -1,4 +1,4 @@
-"""Arrays of others: of any producer of DLPack, and in memory of a GPU by `__cuda_array_interface__` or DLPack."""
+"""Arrays of other libraries: host memory by DLPack, GPU memory by `__cuda_array_interface__` or DLPack."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KINDS = {0: "i", 1: "u", 2: "f"}  # DLDataTypeCode
 class OnDevice(NamedTuple):
     """An array in memory of a GPU."""
 
-    view: Array  # its address, shape and strides: not to be looked into
+    view: Array  # address, shape and strides; not readable on the host
     device: int
     stream: Optional[int]  # a cudaStream_t; None = the default one
-    keeps: Any  # objects that must live as long
+    keeps: Any  # objects that own the memory
 
 
 class _Tensor(Structure):  # DLTensor
@@ -71,7 +71,7 @@ def _by_interface(given: Any) -> OnDevice:
 
 
 class _Capsule:
-    """A tensor that was handed over by a capsule, given back when this goes."""
+    """A tensor taken from a capsule; released when this object is deleted."""
 
     def __init__(self, capsule: Any) -> None:
         get = ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,4 +1,4 @@
-"""How chunks of arrays are coded, for the stores that cut arrays into chunks (Zarr, HDF5)."""
+"""Coding of chunks, for stores that divide arrays into chunks (Zarr, HDF5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODES = ["lossless", "max_error", "quality", "psnr", "bpp", "ratio"]
 
 @dataclass(frozen=True)
 class ChunkCoding:
-    """`mode` and its `value` are as the arguments of `trivelet.encode`; so are the others."""
+    """All arguments, `mode` with its `value` included, are those of `trivelet.encode`."""
 
     mode: str = "lossless"
     value: Optional[float] = None
@@ -43,7 +43,8 @@ class ChunkCoding:
         )  # refuses wrong settings
 
     def encode_chunk(self, array: Array, fill_value: Any = 0) -> bytes:
-        """`fill_value`: "no data" in arrays of floats, which is restored in lossy arrays, too; 0 is a number."""
+        """`fill_value`: for floats, a value that means "no data" and is restored even in lossy arrays; 0 is an
+        ordinary number."""
         fills = [float(fill_value)] if self.value is not None and array.dtype.kind == "f" and fill_value != 0 else []
         wants = {} if self.value is None else {self.mode: self.value}
         shape = long_axes(array.shape)

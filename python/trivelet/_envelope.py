@@ -1,4 +1,4 @@
-"""What a stream keeps of the file that it was made of (`volh` of codec/FORMAT.md)."""
+"""The header of the original file, which a stream keeps (`volh` of codec/FORMAT.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Fields:
 
 
 def parse(data: bytes) -> Optional[Envelope]:
-    """None where nothing was kept."""
+    """None if the stream has none."""
     if not data:
         return None
     if data[0] != 1 or len(data) < 2 or data[1] > 1:
@@ -70,7 +70,7 @@ def parse(data: bytes) -> Optional[Envelope]:
         fields.varint()  # scalars in it
         files.append(File(file, fields.bytes(), fields.bytes()))
         if flags & 0xC0:
-            fields.bytes()  # bits of samples that are no part of their values
+            fields.bytes()  # bits of samples outside their values
     return Envelope(name, files)
 
 

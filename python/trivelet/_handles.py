@@ -1,4 +1,4 @@
-"""Encoders and decoders of the library: their calls raise exceptions, also those of callbacks, and end at Ctrl-C."""
+"""Handles of encoders and decoders: calls raise exceptions, including those of callbacks, and Ctrl-C cancels them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def error_of(result: int, text: str) -> Error:
 
 
 def _in_other_thread(work: Callable[[], int], cancel: Callable[[], None]) -> int:
-    """work() in a thread of its own, so that this one, Python's first, still hears signals. What a signal raises here
-    cancels the work, and goes on when the work has ended: it uses memory of the caller's."""
+    """Runs work() in another thread, so that Python's main thread still handles signals. An exception from a signal
+    handler cancels the work and is raised again when the work has ended, because the work uses the caller's memory."""
     claim, done = threading.Lock(), threading.Lock()
     done.acquire()
     outcome: list[Any] = []
@@ -44,7 +44,7 @@ def _in_other_thread(work: Callable[[], int], cancel: Callable[[], None]) -> int
         finally:
             done.release()
 
-    # Only `outcome` shows that it has ended: a signal may come right after `done` was acquired.
+    # Only `outcome` proves the end: a signal may arrive right after `done` was acquired.
     try:
         try:
             _thread.start_new_thread(run, ())
@@ -74,7 +74,7 @@ _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 class Handle:
-    """An encoder or a decoder of the library, and the objects that it uses while it is open."""
+    """An encoder or decoder of the library, with the objects that it uses while it is open."""
 
     def __init__(self, kind: str) -> None:
         library = _library.library
@@ -86,7 +86,7 @@ class Handle:
         # The library allows one thread at a time. A signal handler runs in the thread that it interrupts.
         self._lock = threading.RLock()
         self._running = False
-        self._close_after = False  # a handler closed the object that its thread was using
+        self._close_after = False  # a signal handler closed the object during a call of its thread
         self._why_closed = "is closed"
         self.kept: list[Any] = []  # memory and callbacks
         self.raised: list[BaseException] = []  # by callbacks, which refer to this list, not to the handle
@@ -129,7 +129,8 @@ class Handle:
             raise failed
 
     def close(self) -> None:
-        """Closes at once; in a signal handler that interrupted a call, when that call, which is cancelled, has ended."""
+        """Closes at once. A signal handler that interrupted a call cancels the call, and the handle is closed when
+        the call ends."""
         with self._lock:
             if not self._running:
                 self._finalizer()
@@ -138,7 +139,7 @@ class Handle:
             self._cancel(self.pointer)
 
     def _leave_to_parent(self) -> None:
-        """In a forked process: it has none of the handle's threads, and closing would wait for them."""
+        """Forgets the handle in a forked process, which lacks the handle's threads; closing would wait for them."""
         self._finalizer.detach()
         self._lock, self._running, self._close_after = threading.RLock(), False, False
         self._why_closed = "was opened before this process was forked, and belongs to the one before"
@@ -154,14 +155,14 @@ class Handle:
         return not self._finalizer.alive
 
 
-# By GPU, a decoder that no batch uses. Each is taken out and put back at once, which needs no lock.
+# An idle decoder for each GPU. Taking it out and putting it back are atomic operations, so no lock is needed.
 _kept: dict[int, Handle] = {}
 
 
 @contextlib.contextmanager
 def decoder_of_batches(device: Optional[int]) -> Iterator[Handle]:
-    """The decoder of GPU `device` is kept for the next batch, with its memory there. After an error it is not kept,
-    because the GPU may have too little memory."""
+    """Provides the decoder of GPU `device` and keeps it, with its device memory, for the next batch. After an error
+    it is closed, because the GPU may lack memory."""
     decoder = None if device is None else _kept.pop(device, None)
     if decoder is None:
         decoder = Handle("decoder")

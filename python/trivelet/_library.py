@@ -22,7 +22,7 @@ def members(kind: Any, names: str) -> list[tuple[str, Any]]:
 
 
 class Structure(ctypes.Structure):
-    """Of numbers that fit: ctypes would cut them."""
+    """Converts numbers that fit; ctypes would truncate others."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(value, "__index__"):
@@ -307,7 +307,7 @@ for name, structure in STRUCTURES.items():
 
 
 def load() -> ctypes.CDLL:
-    """The library: of the environment's TRIVELET_LIBRARY, else beside this file, else where the system looks."""
+    """Loads the library: $TRIVELET_LIBRARY, else the file beside this one, else from the system's path."""
     beside = Path(__file__).with_name(SONAME)
     path = os.environ.get("TRIVELET_LIBRARY") or (str(beside) if beside.exists() else SONAME)
     try:
@@ -331,7 +331,7 @@ library = load()
 
 
 def make(structure: Any) -> Any:
-    """A structure with the library's defaults."""
+    """A structure initialised with the library's defaults."""
     name = next(name for name, kind in STRUCTURES.items() if kind is structure)
     made = structure()
     getattr(library, name + "_init")(ctypes.byref(made), ctypes.sizeof(made))

@@ -15,7 +15,8 @@ _AT_ONCE = 256  # ranges, of which there are seldom more
 
 
 class Plan:
-    """Call `wanted` and `give` in turn until nothing is wanted; then a decoder reads from `structure`. For one thread."""
+    """Call `wanted` and `give` in turn until nothing is wanted; then a decoder can read from `structure`. Not
+    thread-safe."""
 
     def __init__(self, stream_bytes: int, params: Any) -> None:
         """params: tvl_volume_decode_params."""
@@ -31,7 +32,7 @@ class Plan:
             raise error_of(result, _library.library.tvl_plan_error(self._pointer).decode(errors="replace"))
 
     def wanted(self) -> list[tuple[int, int]]:
-        """Offsets and sizes that have to be given next; none when all is there."""
+        """Offsets and sizes to give next; empty when the decoder can run."""
         count, room = ctypes.c_uint64(), _AT_ONCE
         while True:
             ranges = (_library.Range * room)()
@@ -46,7 +47,7 @@ class Plan:
         self._check(_library.library.tvl_plan_give(self._pointer, offset, memory.ctypes.data, memory.size))
 
     def structure(self, handle: Handle) -> Any:
-        """For `handle`, which keeps this plan."""
+        """The source for `handle`, which keeps this plan alive."""
         source = _library.make(_library.Source)
         self._check(_library.library.tvl_plan_source(self._pointer, ctypes.byref(source)))
         handle.kept += [self, source]

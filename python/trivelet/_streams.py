@@ -1,4 +1,4 @@
-"""Where streams come from and go to: paths, memory and files of Python as the library's sources and sinks."""
+"""Paths, memory and Python files as sources and sinks of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from . import _library
 from ._handles import Handle
 
-# A path, an object with bytes in it, or a binary file that is open. Files of Python have no common type.
+# A path, an object with the buffer protocol, or an open binary file; Python files have no common type.
 Readable = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Any]
 Writable = Union[str, "os.PathLike[str]", Any]
 
@@ -31,7 +31,7 @@ def is_path(given: Any) -> bool:
 
 
 def _wait(file: Any, event: int) -> None:
-    """Until a file that does not block can be read or written. One that has no descriptor raises."""
+    """Waits until a non-blocking file can be read or written. Files without a descriptor raise."""
     with selectors.DefaultSelector() as selector:
         selector.register(file, event)
         selector.select()
@@ -61,7 +61,7 @@ _sources: weakref.WeakSet[Source] = weakref.WeakSet()
 
 
 class Source:
-    """A stream that can be opened any number of times: of a file in turns."""
+    """A stream that can be opened repeatedly; openings of one file take turns."""
 
     def __init__(self, given: Any) -> None:
         if is_path(given):
@@ -156,7 +156,7 @@ def sink_for(target: Writable, overwrite: bool, handle: Handle) -> Any:
 
 
 def _new_locks() -> None:
-    """In a forked process, in which no thread releases the locks of another one."""
+    """Replaces locks in a forked process, where their owners do not exist."""
     for source in list(_sources):
         source.lock = threading.Lock()
 

@@ -1,14 +1,14 @@
 """The exceptions of the package: one for each error code of the library.
 
-Every one is an `Error`, and the exception of Python that it comes nearest to as well. The text is the library's: the
-value seen, the limit, what to do.
+Each is an `Error` and also the most similar exception of Python. The text comes from the library: the value seen,
+the limit, what to do.
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Of the library; the classes below say which."""
+    """Base class of the errors below."""
 
 
 class InternalError(Error, RuntimeError):
@@ -20,7 +20,7 @@ class ArgumentError(Error, ValueError):
 
 
 class IoError(Error, OSError):
-    """The system did not read or write."""
+    """The system could not read or write."""
 
 
 class StreamError(Error, ValueError):
@@ -36,7 +36,7 @@ class MismatchError(Error):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The system has no more memory."""
+    """The system has no memory left."""
 
 
 class CancelledError(Error):

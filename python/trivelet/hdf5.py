@@ -2,12 +2,12 @@
 
     with h5py.File("brain.h5", "w") as file:
         made = file.create_dataset("ct", shape, "int16", chunks=(64, 256, 256), **trivelet.hdf5.filter())
-        trivelet.hdf5.write(made, volume)            # chunks are coded beside each other
+        trivelet.hdf5.write(made, volume)            # chunks are coded in parallel
     trivelet.hdf5.read(h5py.File("brain.h5")["ct"], np.s_[10:20, :, 5])
 
-To import this is enough for h5py to read such datasets by itself, `file["ct"][10:20]`; other programs find the filter in
-the folder `plugin_path()` by the environment's HDF5_PLUGIN_PATH. HDF5 runs filters one after the other and on whole
-chunks; `write` and `read` code in threads, and `read` decodes of a chunk what it needs. A chunk is a volume: its axes
+After this import h5py reads such datasets itself, `file["ct"][10:20]`. Other programs find the filter if
+HDF5_PLUGIN_PATH names the folder `plugin_path()`. HDF5 filters one whole chunk after the other; `write` and `read`
+use threads, and `read` decodes only the needed part of a chunk. A chunk is a volume: its axes
 longer than 1, of which there are four at most, are volumes, slices, rows and columns.
 """
 
@@ -29,7 +29,7 @@ from ._chunks import MODES, ChunkCoding, long_axes
 from .errors import ArgumentError, Error, StreamError, UnsupportedError
 from .volume import _TYPES, Array, Volume, _ranges_of
 
-FILTER_ID = 480  # of those for testing, until one is assigned
+FILTER_ID = 480  # from the range for testing, until one is assigned
 _VERSION = 1
 _TRANSFORMS = ["auto", "wavelet", "prediction"]
 _EFFORTS = ["medium", "fast", "slow"]
@@ -47,7 +47,7 @@ if plugin_path():
 
 
 def client_data(**coding: Any) -> tuple[int, ...]:
-    """The words that the filter takes (`h5repack -f UD=480,0,8,...`): the arguments of `filter`.
+    """The client data of the filter (`h5repack -f UD=480,0,8,...`) for the arguments of `filter`.
 
     >>> client_data()
     (1, 0, 0, 0, 0, 128, 0, 0)
@@ -56,7 +56,7 @@ def client_data(**coding: Any) -> tuple[int, ...]:
 
 
 def filter(**coding: Any) -> dict[str, Any]:
-    """What `create_dataset` has to be given: `file.create_dataset("ct", data=v, chunks=(64, 64, 64), **filter())`.
+    """Arguments for `create_dataset`: `file.create_dataset("ct", data=v, chunks=(64, 64, 64), **filter())`.
 
     coding: mode ("lossless", "max_error", "quality", "psnr", "bpp", "ratio") and its value, transform, effort, profile,
       block_size, slab and layers, as of `trivelet.encode`.
@@ -67,17 +67,18 @@ def filter(**coding: Any) -> dict[str, Any]:
             "HDF5_PLUGIN_PATH name the folder of libh5trivelet.so before Python starts"
         )
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    # Not optional, which is h5py's default: HDF5 would silently store chunks unfiltered that the filter refuses.
+    # Mandatory, unlike h5py's default, because HDF5 silently stores chunks unfiltered if an optional filter refuses
+    # them.
     properties.set_filter(FILTER_ID, h5py.h5z.FLAG_MANDATORY, client_data(**coding))
     return {"dcpl": properties}
 
 
 def write(dataset: h5py.Dataset, array: npt.ArrayLike, start: Optional[tuple[int, ...]] = None, *, workers: int = 0) -> None:
-    """`dataset[start : start + array.shape] = array`, in whole chunks, coded beside each other and written past HDF5's
-    own pipeline. The bytes are those that the filter writes.
+    """`dataset[start : start + array.shape] = array`, in whole chunks, coded in parallel and written past HDF5's
+    own pipeline. The bytes are those of the filter.
 
-    start: of the first element along each axis, a multiple of the chunk's; None = of the dataset. The array ends where
-      a chunk or the dataset ends.
+    start: index of the first element, a multiple of the chunk size along each axis; None = 0. The array must end at
+    the end of a chunk or of the dataset.
     workers: threads; 0 = one for each core.
     """
     coding = _coding_of(dataset)
@@ -97,13 +98,13 @@ def write(dataset: h5py.Dataset, array: npt.ArrayLike, start: Optional[tuple[int
     def encode(offset: tuple[int, ...]) -> tuple[tuple[int, ...], bytes]:
         within = tuple(slice(o - b, min(o - b + c, n)) for o, b, c, n in zip(offset, first, dataset_chunks, given.shape))
         part = given[within].astype(dataset_type, casting="same_kind", copy=False)
-        if part.shape != dataset_chunks:  # voxels outside of the dataset have its fill value, as in HDF5
+        if part.shape != dataset_chunks:  # voxels outside the dataset get its fill value, as in HDF5
             chunk = np.full(dataset_chunks, fill, dataset_type)
             chunk[tuple(slice(n) for n in part.shape)] = part
             part = chunk
         return offset, coding.encode_chunk(part)
 
-    # Not to be asked in threads: h5py has one lock for all.
+    # Read here rather than in threads, because h5py has a global lock.
     dataset_chunks, dataset_type, fill = dataset.chunks, dataset.dtype, dataset.fillvalue
     ends = [b + n for b, n in zip(first, given.shape)]
     offsets = itertools.product(*(range(b, e, c) for b, e, c in zip(first, ends, dataset_chunks)))
@@ -138,7 +139,7 @@ def read(dataset: h5py.Dataset, index: Any = ..., *, layers: Optional[int] = Non
         wanted = tuple(slice(b - o, e - o) for b, e, o in zip(begins, ends, offset))
         if data is None:
             result[into] = fill
-        elif mask & 1:  # the filter was passed over
+        elif mask & 1:  # the filter was skipped
             result[into] = np.frombuffer(data, native).reshape(chunks)[wanted]
         else:
             try:
@@ -162,7 +163,7 @@ def _decode_part(data: bytes, wanted: tuple[slice, ...], chunks: tuple[int, ...]
 
 
 def _in_order(work: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
-    """work(item) of all, by threads, of which a few are ahead."""
+    """Results of work(item) in order, computed by threads that run a few items ahead."""
     if workers < 0:
         raise ArgumentError(f"workers is {workers}; it must be 0, one for each core, or more")
     count = workers or len(os.sched_getaffinity(0))
@@ -191,7 +192,7 @@ def _words(coding: ChunkCoding) -> tuple[int, ...]:
 
 
 def _coding_of(dataset: h5py.Dataset) -> ChunkCoding:
-    """From the words in the file; refuses datasets whose chunks are not only streams."""
+    """Decodes the client data in the file; refuses datasets with further filters."""
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     if [f[0] for f in filters] != [FILTER_ID]:

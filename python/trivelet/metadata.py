@@ -1,4 +1,4 @@
-"""What a stream says of its video beside the pictures."""
+"""Descriptive metadata of videos: light levels, chapters, key-value pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MasteringDisplay:
 
 @dataclass(frozen=True)
 class ContentLight:
-    """CTA-861.3; in cd/m^2, 0 = not known."""
+    """Light levels (CTA-861.3) in cd/m^2; 0 = unknown."""
 
     max_content: int  #: of a pixel
     max_frame_average: int  #: of a frame's average
@@ -31,7 +31,7 @@ class ContentLight:
 
 @dataclass(frozen=True)
 class Chapter:
-    """Times in units of `Metadata.chapter_time_base`, on the same clock as those of frames."""
+    """Times are in units of `Metadata.chapter_time_base`, on the clock of the frames."""
 
     begin: int
     end: int
@@ -40,7 +40,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Metadata:
-    """Nothing is decoded by it."""
+    """Descriptive data; decoding does not depend on it."""
 
     mastering_display: Optional[MasteringDisplay] = None
     content_light: Optional[ContentLight] = None
@@ -63,7 +63,7 @@ def _text(value: str) -> bytes:
 
 
 def to_structure(metadata: Metadata) -> Any:
-    """With the objects that it points to, which live as long as it."""
+    """The C structure, with the Python objects that it points to."""
     m = _library.make(_library.Metadata)
     display, light = metadata.mastering_display, metadata.content_light
     if display is not None:

@@ -1,4 +1,4 @@
-"""A reader for napari: volumes with their smaller sizes, decoded as they are looked at."""
+"""A napari reader for volumes as multi-resolution layers, decoded on access."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _envelope
 from .errors import Error
 from .volume import Volume
 
-_SMALLEST = 256  # a size that is shown whole; smaller ones are not made
+_SMALLEST = 256  # sizes below this are not needed
 Layer = tuple[Any, dict[str, Any], str]
 
 

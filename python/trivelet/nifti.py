@@ -1,4 +1,4 @@
-"""Streams as images of nibabel, whose voxels are decoded on access."""
+"""nibabel images of streams; voxels are decoded on access."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VolumeProxy:
         box = tuple(slice(r.first, r.end) for r in ranges[:3]) + (slice(0, 1),) * (3 - self.ndim)
         found = np.empty(extents[::-1], self._stored)
         if 0 not in extents:
-            # Volumes follow each other with the fourth axis the fastest.
+            # Among the axes of the volumes, the fourth varies fastest.
             numbers = np.arange(math.prod(self.shape[3:])).reshape(self.shape[3:], order="F")
             numbers = numbers[tuple(slice(r.first, r.end) for r in ranges[3:])].ravel(order="F")
             first = int(numbers.min())
@@ -65,10 +65,10 @@ def nibabel_image(
     source: Readable, *, affine: Any = None, reduce: int = 0, layers: Optional[int] = None, threads: int = 0
 ) -> Any:
     """A `nibabel.Nifti1Image` (or of NIfTI-2, or a pair) of a stream, with the header, the extensions and the affine of
-    the file that it was made of. `img.dataobj[..., 5]` and `img.slicer[10:20]` decode what they need.
+    the file that it was made of. `img.dataobj[..., 5]` and `img.slicer[10:20]` decode only what they need.
 
     source: what `trivelet.open` takes.
-    affine: for streams that were not made of NIfTI files, which say no orientation that is read here; 4x4.
+    affine: a 4x4 matrix for streams of other files than NIfTI, whose orientation is not read.
     reduce, layers, threads: as of `trivelet.open` and `Volume.at`; affine and zooms are those of the smaller image.
     """
     nibabel: Any = importlib.import_module("nibabel")
@@ -105,13 +105,13 @@ def nibabel_image(
     shape = (*volume._extents[3:0:-1], *full[3:])[: len(full)]
     best = header.get_best_affine() if affine is None else np.asarray(affine)
     zooms = header.get_zooms()
-    if shape != full:  # the voxel that remains of a group is at the place of the first
+    if shape != full:  # the voxel that represents a group has the position of the first
         header.set_data_shape(shape)
         header.set_zooms([z * s for z, s in zip(zooms, (*steps, *[1] * 4))])
         best = best @ np.diag([*steps, 1])
     proxy = VolumeProxy(volume, shape, stored, 1.0 if slope is None else slope, 0.0 if inter is None else inter)
     image = image_class(proxy, best if (affine is not None or envelope is not None) else None, header)
-    image.header.set_slope_inter(float("nan"), float("nan"))  # as nibabel has it: `dataobj` is scaled already
+    image.header.set_slope_inter(float("nan"), float("nan"))  # as in nibabel, because `dataobj` is already scaled
     return image
 
 

@@ -1,9 +1,9 @@
-"""The codec `trivelet` of numcodecs: for arrays of Zarr 2, of kerchunk and of others that code chunks so.
+"""The codec `trivelet` of numcodecs: for Zarr 2, kerchunk and other users of numcodecs.
 
     zarr.create_array("brain.zarr", shape=..., chunks=(64, 256, 256), dtype="int16", zarr_format=2,
                       compressors=trivelet.numcodecs.Trivelet(mode="max_error", value=2))
 
-Chunks are decoded whole; Zarr 3 has `trivelet.zarr`, which reads parts of them.
+Chunks are decoded whole. For Zarr 3, `trivelet.zarr` reads parts of chunks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .volume import Array, Volume
 
 
 class Trivelet(Codec):  # type: ignore[misc]
-    """Arguments as of `trivelet.zarr.TriveletCodec`. A chunk has at most four axes longer than 1."""
+    """Arguments are those of `trivelet.zarr.TriveletCodec`. A chunk has at most four axes longer than 1."""
 
     codec_id = "trivelet"
 
@@ -30,7 +30,7 @@ class Trivelet(Codec):  # type: ignore[misc]
 
     def encode(self, buf: Any) -> bytes:
         array = np.asarray(buf)
-        # The order of memory counts: of arrays in Fortran's order the first axis is that of the columns.
+        # The memory order counts: in Fortran order the first axis is that of the columns.
         in_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         return self.coding.encode_chunk(array.T if in_columns else array)
 

@@ -1,4 +1,4 @@
-"""Videos: frames into a stream and back, one after the other.
+"""Videos: writes frames to a stream and reads them back.
 
 A frame is planes of samples: grey; Y, U, V; or G, B, R; then alpha. Planes are arrays of rows and columns, uint8
 of up to 8 bits a sample, else uint16.
@@ -34,7 +34,7 @@ Rational = Union[int, float, str, Fraction]
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """All about a video but its samples."""
+    """The description of a video without its samples."""
 
     width: int
     height: int
@@ -69,7 +69,7 @@ class Frame:
         return float(self.pts * self.time_base)
 
     def pixels(self) -> Array:
-        """One array: rows and columns, and if there is more than grey, last Y, U, V or R, G, B, then alpha."""
+        """One array of rows and columns; unless grey, with a last axis Y, U, V or R, G, B, then alpha."""
         planes = self.planes
         if len(planes) == 1:
             return planes[0]
@@ -152,7 +152,7 @@ def _format_name(video: Any) -> str:
     if video.colour_model == _RGB:
         return ("gbrap" if video.alpha else "gbrp") + bits
     sampling = _SUBSAMPLINGS.get((video.log2_chroma_w, video.log2_chroma_h))
-    if sampling is None:  # which the library writes, but FFmpeg has no name for
+    if sampling is None:  # the library supports it, but FFmpeg has no name for it
         sampling = f"[{video.log2_chroma_w},{video.log2_chroma_h}]"
     return ("yuva" if video.alpha else "yuv") + sampling + "p" + bits
 
@@ -184,7 +184,7 @@ def _point_to(frame: Any, planes: Sequence[Array]) -> None:
 
 
 class VideoWriter:
-    """Frames into a stream.
+    """Writes frames to a stream.
 
     >>> import io, numpy as np, trivelet
     >>> file = io.BytesIO()
@@ -195,8 +195,8 @@ class VideoWriter:
     >>> [round(frame.time, 3) for frame in reader][:4]
     [0.0, 0.033, 0.067, 0.1]
 
-    The stream is whole when the `with` block ends or `close` was called; a block that raises leaves no file, and what
-    was written to a file of Python's is of no use. Frames of a GOP wait until it is full.
+    The stream is complete when the `with` block ends or `close` returns. If the block raises, no file is left; data
+    written to a Python file is incomplete. Frames are held until their GOP is full.
     """
 
     def __init__(
@@ -224,16 +224,16 @@ class VideoWriter:
         overwrite: bool = True,
     ) -> None:
         """target: a path, or a binary file that is written to in order.
-        width, height, format: of the pictures; formats have FFmpeg's names.
-        rate: frames a second; else those of `info`, else 25.
-        quality: 0..100, 60 if nothing else is asked for. psnr: dB. bpp, bitrate, size: bits a pixel, bits a second and
-          bytes of the stream that are never exceeded. lossless: every sample comes back. One of these.
-        profile: "dense", "fast", or without loss "predictive", which has no layers. gop: frames that are transformed
-          together, 1..128. layers: quality layers, 1..16, else by size. motion: "off", "on" or "auto".
-        info: times, colours and so on, for instance of a reader; its size and format give way to those above.
-        metadata: what is kept beside the pictures.
+        width, height, format: of the pictures; formats by FFmpeg's names.
+        rate: frames a second; the default is that of `info`, or 25.
+        quality: 0..100, by default 60. psnr: target in dB. bpp, bitrate, size: limits of bits a pixel, bits a
+        second and bytes of the stream. lossless: every sample is restored. At most one of these.
+        profile: "dense", "fast", or lossless also "predictive", which has no layers. gop: frames of a GOP, 1..128.
+        layers: quality layers, 1..16; by default they depend on the size. motion: "off", "on" or "auto".
+        info: times, colours and so on, for instance of a reader; its size and format are overridden by those above.
+        metadata: stored beside the pictures.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
-        overwrite: False refuses a path that exists.
+        overwrite: False refuses an existing path.
         """
         given = replace(
             info or VideoInfo(width, height, format), width=width, height=height, format=format, frames=None
@@ -276,7 +276,7 @@ class VideoWriter:
         self, frame: Union[Frame, Array, Sequence[Array]], pts: Optional[int] = None, duration: Optional[int] = None
     ) -> None:
         """Codes a frame: a `Frame`, with its times; planes; or one array of pixels, as `Frame.pixels` gives.
-        pts, duration: in units of the time base; else every frame follows the last one by the rate."""
+        pts, duration: in units of the time base; by default frames follow each other at the rate."""
         if isinstance(frame, Frame):
             pts = frame.pts if pts is None else pts
             duration = frame.duration if duration is None else duration
@@ -289,7 +289,7 @@ class VideoWriter:
         self._next += 1
 
     def end_gop(self) -> None:
-        """Ends a GOP before it is full: where a scene ends."""
+        """Ends the current GOP, for instance at a scene cut."""
         self._call("tvl_encoder_end_gop")
 
     def close(self) -> None:
@@ -336,7 +336,7 @@ class VideoWriter:
                 f"planes {shapes} of {types}; those of {self.info.format} at {self.info.width}x{self.info.height} are "
                 f"{self._shapes} of {self._type}"
             )
-        # A stride of 0 means none to the library, and samples lie at whole addresses of theirs.
+        # The library reads a stride of 0 as "none", and samples must be aligned.
         return [p if all(p.strides) and p.flags.aligned else np.ascontiguousarray(p) for p in planes]
 
 
@@ -344,8 +344,8 @@ class VideoWriter:
 
 
 class VideoReader(Iterator[Frame]):
-    """Frames of a stream, each in separate memory. `info` describes them; `metadata` has the rest. Damage raises an
-    exception after the frames before it; with `keep_partial` the frames after it are delivered, too.
+    """Iterates over the frames of a stream, each in separate memory. `info` describes them; `metadata` has the
+    rest. Damage raises an exception after the intact frames before it; with `keep_partial` later frames follow.
     """
 
     def __init__(
@@ -366,14 +366,15 @@ class VideoReader(Iterator[Frame]):
         max_frames: Optional[int] = None,
         max_samples_per_byte: Optional[int] = None,
     ) -> None:
-        """source: a path, bytes or another buffer, or a binary file; one that cannot seek is read in order.
-        reduce, temporal_reduce: halve the pictures, the rate, so many times. layers: quality layers; None = all.
-        region: rows and columns, after reduction, from whole samples of chroma on.
+        """source: a path, bytes or another buffer, or a binary file, which is read in order if it cannot seek.
+        reduce, temporal_reduce: number of halvings of the size and of the frame rate. layers: quality layers; None
+        = all.
+        region: rows and columns after reduction; it must begin at whole chroma samples.
         start, stop: frames of the stream, [start, stop).
-        keep_partial: gives what is intact of a damaged stream and tells of the rest in the log "trivelet".
+        keep_partial: deliver the intact part of a damaged stream and log the damage to "trivelet".
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
-        max_memory, max_samples, max_frames, max_samples_per_byte: what a stream may cost, as of `trivelet.open`: bytes that
-          decoding takes, samples of a GOP, frames, samples that a byte of the stream may stand for.
+        max_memory, max_samples, max_frames, max_samples_per_byte: limits as in `trivelet.open`: bytes for decoding,
+        samples of a GOP, frames, samples for each byte of the stream.
         """
         if layers is not None and layers < 1:
             raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
@@ -441,7 +442,7 @@ class VideoReader(Iterator[Frame]):
         raise StopIteration
 
     def _decode(self) -> None:
-        """A GOP of frames, and the error after them."""
+        """The frames of a GOP, and an error that follows them."""
         planes = [[np.empty(shape, self._type) for shape in self._shapes] for _ in range(self._at_once)]
         frames = (_library.Frame * self._at_once)()
         for frame, memory in zip(frames, planes):
@@ -459,7 +460,7 @@ class VideoReader(Iterator[Frame]):
             self._ready.append(Frame(tuple(memory), frame.pts, frame.duration, base, self.info.format))
 
     def close(self) -> None:
-        """Lets go of the source."""
+        """Closes the reader and releases the source."""
         self._decoder.close()
         self._ready.clear()
 

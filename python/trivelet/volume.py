@@ -1,8 +1,7 @@
-"""Volumes: NumPy arrays into streams and back, whole or in parts.
+"""Volumes: encodes NumPy arrays into streams and decodes them, whole or in parts.
 
-Axes are in NumPy's order: slices, rows, columns (`zyx`), where several volumes follow each other `tzyx`, and where
-voxels are several scalars a last axis `c`. The names of the axes of an array are kept in its stream, so that it
-comes back in its shape.
+Axes are in NumPy's order: slices, rows, columns (`zyx`); `t` in front for several volumes; `c` at the end for
+voxels of several scalars. The stream stores the axis names, so that the array is restored in its shape.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def number_of(name: str, value: str, names: Sequence[str]) -> int:
 
 
 def positive(name: str, value: float) -> float:
-    """The library takes some values below, or 0, as not asked for; asked for, they are mistakes."""
+    """Refuses values that the library would take as "not set"."""
     if not (value > 0 and math.isfinite(value)):
         raise ArgumentError(f"{name} is {value}; it must be above 0 and finite")
     return value
@@ -57,7 +56,7 @@ def check_device(number: int) -> int:
 
 
 def set_limits(params: Any, **limits: Optional[int]) -> None:
-    """Those that are given; the library's defaults stay."""
+    """Sets the given ones; the others keep the library's defaults."""
     for name, value in limits.items():
         if name not in ("max_memory", "max_samples", "max_frames", "max_samples_per_byte"):
             raise TypeError(f"an unexpected keyword argument '{name}'")
@@ -81,7 +80,7 @@ _said_colour = False
 
 
 def _is_colour(array: Array) -> bool:
-    """True if a last axis is probably one of colours: it has three or four entries, after pictures."""
+    """Whether the last axis is probably colour: three or four entries behind a picture."""
     whole = array.dtype.kind == "u" and array.dtype.itemsize <= 2
     return whole and array.ndim >= 3 and array.shape[-1] in (3, 4) and min(array.shape[-3:-1]) > 4
 
@@ -121,7 +120,7 @@ def _with_all_axes(array: Array, axes: str) -> Array:
 
 
 def _rows_without_gaps(array: Array) -> bool:
-    """The library's strides are of rows, slices and volumes; 0 means none to it."""
+    """The library has strides of rows, slices and volumes, and reads 0 as "none"."""
     item = array.itemsize
     columns, scalars = array.shape[3:]
     return (
@@ -139,7 +138,7 @@ def _voxels(array: Array) -> Any:
 
 
 def _describe(array: Array) -> Any:
-    """tvl_volume of an array of all axes."""
+    """The tvl_volume of an array with all axes."""
     volume = _library.make(_library.Volume)
     code = array.dtype.kind + str(array.dtype.itemsize)
     if code not in _TYPES:
@@ -177,7 +176,7 @@ def encode(
     threads: int = 0,
     device: Optional[int] = None,
 ) -> bytes:
-    """Codes an array: every voxel comes back bit for bit, unless one of `max_error` to `ratio` is given.
+    """Encodes an array, lossless unless one of `max_error` to `ratio` is given.
 
     >>> import numpy as np, trivelet
     >>> array = np.arange(8 * 32 * 32, dtype=np.int16).reshape(8, 32, 32)
@@ -188,26 +187,25 @@ def encode(
     >>> int(abs(about - array).max()) <= 5
     True
 
-    array: integers of 8 to 64 bits, float32 or float64 in either byte order, of 1 to 5 axes. It is coded where it
-      lies if its rows have no gaps, else copied. One of another library comes by DLPack; one in memory of a GPU, which
-      has `__cuda_array_interface__` or comes by DLPack, must have rows without gaps.
-    max_error: no voxel errs by more, in units of the array.
+    array: integers of 8 to 64 bits, float32 or float64 in either byte order, with 1 to 5 axes. It is copied only if
+    its rows have gaps. Arrays of other libraries are accepted by DLPack. Arrays in GPU memory
+    (`__cuda_array_interface__` or DLPack) must have rows without gaps.
+    max_error: bound of every voxel's error, in units of the array.
     quality: 0..100. psnr: dB, with the largest minus the least value as the peak.
-    bpp, size, ratio: bits a voxel and bytes of the stream that are never exceeded; bytes of the array over those of the
-      stream.
-    axes: what the axes are, some of "tzyxc" in this order. When not given, by their number, and the first four; but a
-      last axis of 3 or 4 behind pictures of 8 or 16 bits without sign is taken for colour, of which the log "trivelet"
-      warns once.
-    transform: "wavelet" has smaller sizes and lower qualities in it, "prediction" has not and is often smaller; "auto"
-      is what is smaller.
+    bpp, size: limits of bits a voxel and bytes of the stream. ratio: least compression ratio.
+    axes: names of the axes, a subsequence of "tzyxc". By default they follow from the number of axes, without "c".
+    Exception: a last axis of 3 or 4 in unsigned arrays of 8 or 16 bits is taken for colour, with one warning in the
+    log "trivelet".
+    transform: "wavelet" contains smaller sizes and lower qualities; "prediction" does not, and is often smaller;
+    "auto" takes the smaller one.
     effort: "fast", "medium" or "slow": how much is tried on a piece of the array first. profile: "fast" or "dense".
-    block_size: 32, 64, 128, 256: what is read for a region at least. layers: quality layers, 1..16; slab: slices that
-      are transformed together, 1..128; else chosen.
-    fill_values: one or some that mean "nothing here"; with loss they come back exactly, and cost nothing else. NaN and
-      infinities do without being named.
+    block_size: 32, 64, 128 or 256, the smallest unit that is read for a region. layers: quality layers, 1..16.
+    slab: slices of a GOP, 1..128. By default these are chosen.
+    fill_values: one or several values that mean "no data". In lossy streams they are restored exactly and cost
+    almost nothing. NaN and infinities are always treated so.
     verify: decodes and compares before it returns.
     threads: 0 = one for each core. The stream does not depend on it.
-    device: the number of a GPU, on which wavelets are coded; None = the CPU, which codes what is predicted in any case.
+    device: the number of a GPU for the wavelet; None = the CPU. Prediction always runs on the CPU.
     """
     far = on_device(array)
     given = far.view if far else on_host(array)
@@ -272,7 +270,7 @@ def encode(
 
 
 def _layout(volume: Any) -> tuple[Any, int, int, int, int, int]:
-    """Type of scalars and extents along all axes."""
+    """The scalar type and the extents of all axes."""
     dtype = np.dtype((">" if volume.big_endian else "<") + _TYPES[volume.type])
     return dtype, volume.volumes, volume.slices, volume.height, volume.width, volume.channels
 
@@ -336,9 +334,9 @@ class Volume:
     >>> v.at(reduce=2)[::2].shape[1:]
     (13, 15)
 
-    Reduced, a volume has fewer slices if its encoder transformed across them in the same steps as within. Indices are
-    integers, slices and `...`; steps are taken from the box around them. Any number of threads may read, of one
-    file of Python's one after the other. A volume of a path can be pickled.
+    A reduced volume has fewer slices if its encoder used a dyadic transform. Indices are integers, slices and
+    `...`; for a step, the enclosing box is decoded. Any number of threads may read; reads of a Python file take
+    turns. A volume of a path can be pickled.
     """
 
     def __init__(
@@ -351,7 +349,7 @@ class Volume:
         device: Optional[int] = None,
         **limits: Optional[int],
     ) -> None:
-        """As `trivelet.open` and `at`."""
+        """Arguments are those of `trivelet.open` and `at`."""
         if layers is not None and layers < 1:
             raise ArgumentError(f"layers is {layers}; it must be at least 1, or None for all")
         self._source = source if isinstance(source, Source) else Source(source)
@@ -381,7 +379,7 @@ class Volume:
         self.reductions: int = 0 if info.prediction else stream.spatial_levels
 
     def _axes(self, settings: bytes) -> str:
-        """The encoder's names, if they agree with the extents; else by these."""
+        """The axis names from the encoder if they match the extents; else derived from the extents."""
         named = re.fullmatch(r"axes (t?z?y?xc?)", settings.decode(errors="replace"))
         if named and all(n == 1 or a in named[1] for n, a in zip(self._full, AXES)):
             return named[1]
@@ -390,7 +388,7 @@ class Volume:
     def _open(
         self, decoder: Handle, box: Optional[Sequence[tuple[int, int]]], far: Optional[OnDevice] = None
     ) -> None:
-        """`box`: first and extent along t, z, y, x, in voxels of the full size."""
+        """`box`: first voxel and extent along t, z, y, x, at full size."""
         params = _library.make(_library.VolumeDecodeParams)
         if box is not None:
             (params.first_volume, params.volumes), (params.z, params.depth) = box[:2]
@@ -414,8 +412,8 @@ class Volume:
 
     @property
     def envelope(self) -> bytes:
-        """What the stream keeps beside the voxels: the header of the file that it was made of, as FORMAT.md says
-        (`volh`); b"" when nothing."""
+        """The bytes kept beside the voxels: the header of the original file (`volh` of FORMAT.md); b"" if there are
+        none."""
         return self._envelope
 
     @property
@@ -443,7 +441,7 @@ class Volume:
         return f"<trivelet.Volume {self.axes} {self.shape} {self.dtype}{view}>"
 
     def at(self, reduce: int = 0, layers: Optional[int] = None) -> Volume:
-        """The same volume at its size halved `reduce` times, with `layers` of its quality layers; None = all."""
+        """The same volume with its size halved `reduce` times and `layers` quality layers; None = all."""
         options = {**self._options, **self._limits, "reduce": reduce, "layers": layers}
         return Volume(self._source, **options)  # type: ignore[arg-type]
 
@@ -462,8 +460,8 @@ class Volume:
         return named
 
     def _read(self, ranges: list[_Range], into: Optional[Array] = None, far: Optional[OnDevice] = None) -> Array:
-        """The box of `ranges`, one for each of `shape`, with all axes; in new memory or in `into`, which is a view of
-        `far` where that is given."""
+        """Decodes the box of `ranges`, one for each axis of `shape`; into new memory or `into`, a view of `far` if
+        that is given."""
         named = dict(zip(self.axes, ranges))
         t, z, y, x, c = (named.get(a, _Range(0, 1, 0)) for a in AXES)
         if 0 in (r.extent for r in ranges):
@@ -474,7 +472,7 @@ class Volume:
             self._open(decoder, [(t.first, t.extent), *(self._full_range(axis, r) for axis, r in enumerate((z, y, x)))], far)
             _, output, _ = self._describe(decoder)
             given, expected = _layout(output), (self.dtype, t.extent, *box)
-            if given != expected:  # the source is another stream by now
+            if given != expected:  # the source has been replaced by another stream
                 raise StreamError(f"the stream gives {given} along {AXES}, where there was {expected}")
             if far:
                 decoder.call(_library.library.tvl_decoder_set_memory, far.device, far.stream)
@@ -484,7 +482,7 @@ class Volume:
         return box_of_voxels
 
     def _reduced_ranges(self, region: Any) -> list[_Range]:
-        """What is left of a box of the full size."""
+        """The part of a full-size box after reduction."""
         parts = (region,) if isinstance(region, slice) else tuple(region)
         full = tuple(n for n, a in zip(self._full, AXES) if a in self.axes)
         slices = [p for p in parts if p is not Ellipsis]
@@ -499,7 +497,7 @@ class Volume:
         return ranges
 
     def _place(self, axis: int, full: int) -> int:
-        """As what the voxel of the full size is left."""
+        """The reduced position that represents a full-size voxel."""
         step = self._step[axis]
         if axis > 0 or step == 1:
             return full // step
@@ -510,8 +508,8 @@ class Volume:
         return first, self._full_place(axis, wanted.end - 1) - first + 1
 
     def _full_place(self, axis: int, place: int) -> int:
-        """The first voxel of the full size that is left at `place`. Along z groups of slices are reduced each on its
-        own, and the last voxel of a group may stand for fewer."""
+        """The first full-size voxel that `place` represents. Along z every GOP is reduced separately, and its last
+        voxel may represent fewer slices."""
         step = self._step[axis]
         if axis > 0 or step == 1:
             return place * step
@@ -539,13 +537,13 @@ def open(
 ) -> Volume:
     """A volume whose parts are read on access.
 
-    source: a path, bytes or another buffer, or a binary file that can seek, such as fsspec gives for an URL. It is
-      used as long as the volume is.
+    source: a path, bytes or another buffer, or a seekable binary file, such as fsspec's for a URL. It stays in use
+    as long as the volume.
     threads: for each read; 0 = one for each core. device: the number of a GPU, on which wavelets are decoded; None = the
       CPU.
-    max_memory, max_samples, max_frames, max_samples_per_byte: what a stream may cost; one that costs more is refused with
-      UnsupportedError before. Bytes that decoding takes, 8 GiB; samples of a group of slices, 2**33; slices, 100
-      million; samples that a byte of the stream may stand for, 4096.
+    max_memory, max_samples, max_frames, max_samples_per_byte: limits; a stream that would exceed one is refused
+    with UnsupportedError. Defaults: 8 GiB for decoding; 2**33 samples in a GOP; 100 million slices; 4096 samples
+    for each byte of the stream.
     """
     limits: dict[str, Any] = {
         "max_memory": max_memory,
@@ -577,11 +575,11 @@ def decode(
     (1, 8, 8)
 
     stream: what `trivelet.open` takes.
-    region: slices without a step for the axes, or `...` for some, in voxels of the full size, with `reduce` too.
-    reduce: halves the size so many times. layers: so many quality layers; None = all.
-    out: an array of the result's shape and type to decode into, which is returned; it may have gaps. One in memory of a
-      GPU (`__cuda_array_interface__` or DLPack) has rows without gaps; wavelets are then decoded there.
-    threads, device, max_memory and the other limits: as of `trivelet.open`.
+    region: slices without a step, or `...`, in full-size voxels even with `reduce`.
+    reduce: number of halvings of the size. layers: number of quality layers; None = all.
+    out: an array of the result's shape and type, which is filled and returned; it may have gaps. An array in GPU
+    memory (`__cuda_array_interface__` or DLPack) must have rows without gaps; that GPU then decodes wavelets.
+    threads, device, max_memory and the other limits: as in `trivelet.open`.
     """
     volume = Volume(stream, reduce=reduce, layers=layers, threads=threads, device=device, **limits)
     ranges = _ranges_of(..., volume.shape) if region is None else volume._reduced_ranges(region)
@@ -618,7 +616,7 @@ def decode(
 def decode_many(
     streams: Sequence[Any], *, threads: int = 0, device: Optional[int] = None, out: Optional[Sequence[Any]] = None
 ) -> list[Any]:
-    """The arrays of several streams, decoded beside each other.
+    """Decodes several streams in parallel.
 
     >>> import numpy as np, trivelet
     >>> arrays = [np.full((4, 32, 32), n, np.uint8) for n in range(6)]
@@ -626,10 +624,10 @@ def decode_many(
     >>> all(np.array_equal(a, b) for a, b in zip(arrays, back))
     True
 
-    streams: bytes or other buffers. threads: of all together; 0 = one for each core. device: the number of a GPU, on which
-    wavelets are decoded. out: arrays for them, without gaps, which are then returned: of NumPy, or all in memory of one GPU,
-    which then decodes, as in `decode`. What it made for that is kept there for the next call, until `release_gpus`. The first
-    that fails raises, with its place among the streams.
+    streams: bytes or other buffers. threads: total number; 0 = one for each core. device: the number of a GPU for
+    wavelets. out: arrays without gaps, which are filled and returned: NumPy arrays, or all in the memory of one
+    GPU, which then decodes as in `decode`. That GPU's buffers are kept for the next call, until `release_gpus`. The
+    first failure raises, with its index among the streams.
     """
     buffers = [np.frombuffer(stream, np.uint8) for stream in streams]
     volumes = []
@@ -647,7 +645,7 @@ def decode_many(
 
 
 def _room_in(out: Sequence[Any], volumes: list[Volume], names: list[str]) -> tuple[list[Array], Optional[OnDevice]]:
-    """Views of the outputs of `decode_many`, and one of them if they are on a GPU."""
+    """Views of the outputs of `decode_many`, and one of the outputs if they are on a GPU."""
     if len(out) != len(volumes):
         raise ArgumentError(f"out has {len(out)} arrays for {len(volumes)} streams")
     fars = [on_device(array) for array in out]

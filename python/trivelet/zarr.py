@@ -1,12 +1,12 @@
-"""The codec `trivelet` of Zarr 3: chunks of which a part is read by the ranges of bytes that it needs.
+"""The Zarr 3 codec `trivelet`, which reads a part of a chunk by byte ranges.
 
     zarr.create_array(store, shape=..., chunks=(64, 256, 256), dtype="int16", compressors=None,
                       serializer=TriveletCodec(mode="max_error", value=2, transform="wavelet"))
 
-`compressors=None` matters: what stands behind the codec, such as Zarr's own default, would have chunks read whole, and so
-do Zarr's shards but for `read_shards_by_ranges`. A chunk is a volume: its axes longer than 1, of which there are four at most, are volumes, slices,
-rows and columns. It is coded by one thread, and two tasks must not write to the same chunk. The same values give the
-same bytes on any machine.
+`compressors=None` matters: any codec behind this one, such as Zarr's default, makes Zarr read chunks whole. Zarr's
+shards do so, too, except with `read_shards_by_ranges`. A chunk is a volume: its axes longer than 1, of which there
+are four at most, are volumes, slices, rows and columns. One thread codes a chunk, and two tasks must not write to the
+same chunk. The same values give the same bytes on any machine.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from ._plans import Plan
 from .errors import ArgumentError, Error, StreamError, UnsupportedError
 from .volume import _TYPES, Array, Volume, _decode_all, _decode_into, _layout, _ranges_of, _read_slices
 
-_WORTH_PARTS = 1 << 16  # bytes of a chunk: smaller ones come whole sooner than their parts come one after the other
-_LEAST_HEAD = 1024  # bytes at the beginning, which the library looks at first
+_WORTH_PARTS = 1 << 16  # bytes of a chunk; a smaller one is read whole, because one request is faster than several
+_LEAST_HEAD = 1024  # bytes at the beginning that the library reads first
 _HEAD = 512  # bytes of headers and front table without the entries of slabs; excess bytes are mostly needed anyway
 _TAIL = 4608  # bytes with the index, and mostly with the sizes of the last group of slices
 _WITH_TABLE = 1 << 20  # bytes of voxels from which on the library writes a front table
-_SLAB = 64  # slices that are coded together where it is not said
-_LAYERS = 9  # the same for wavelets
-_MOST_OF_HEADS = 1 << 16  # bytes of heads of chunks that the library puts into the table
+_SLAB = 64  # default number of slices of a GOP
+_LAYERS = 9  # default number of layers of wavelets
+_MOST_OF_HEADS = 1 << 16  # most bytes of chunk headers in the table
 _MOST_AT_ONCE = 64  # requests for parts of a chunk; more would wait for each other
 _GAP = 1 << 8  # bytes between two ranges that cost less than a request
 _MOST_GAP = 1 << 14  # that cost less than waiting for other requests
@@ -54,7 +54,7 @@ _MOST_GAP = 1 << 14  # that cost less than waiting for other requests
 
 @dataclass(frozen=True)
 class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
-    """`mode` and its `value` are as the arguments of `trivelet.encode`; so are the others."""
+    """All arguments, `mode` with its `value` included, are those of `trivelet.encode`."""
 
     is_fixed_size = False
 
@@ -237,9 +237,9 @@ class _Window:
 
 
 async def _begin(byte_getter: Any, prototype: Any, ends: Optional[tuple[int, int]]) -> Optional[_Begun]:
-    """None where there is no chunk. So many bytes of its beginning and end are asked for together with the size, so that no
-    request waits for it; `ends` None for all bytes. What is neither a store's nor a window is in memory already, as chunks of
-    shards are to Zarr."""
+    """None if there is no chunk. `ends` are the bytes of beginning and end that are requested together with the
+    size, which saves a round trip; None = all bytes. A source that is neither a store's nor a window is already in
+    memory, as Zarr's chunks of shards are."""
     if ends is not None and isinstance(byte_getter, (StorePath, _Window)):
         head, tail = ends
         wanted: list[Any] = [RangeByteRequest(0, head)]
