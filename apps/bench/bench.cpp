@@ -211,7 +211,6 @@ struct Seconds {
   DecoderStages decoding{};
 };
 
-
 struct Run {
   Seconds encode;
   Seconds decode;
@@ -453,7 +452,7 @@ Action define_bench(Command& app, Common& common) {
       "gpu",
       "Measure a GPU: raw frames to chunks and back with 1 to 3 GOPs in flight (dense profile: to 32), and the "
       "transform beside convolutions in global and shared memory; with --codec-only also several GPUs at once. A clip "
-      "shorter than --frames is used to and fro");
+      "shorter than --frames is played forward and backward");
   gpu.fall_through();
   gpu.add_option("--csv", options->csv, "Write the figures to this file").type_name("FILE");
   gpu.add_option("--plot", options->plot, "Write a gnuplot script that draws the CSV file").type_name("FILE");
@@ -473,7 +472,7 @@ Action define_bench(Command& app, Common& common) {
   static constexpr Subcommand kStudies[] = {
       {"dwt2d", "2D 9/7 transform on CPU cores: the methods of the papers, and the codec's own", define_bench_dwt2d},
       {"dct2d", "DCT of a whole picture by definition and by FFT", define_bench_dct2d},
-      {"papers", "The papers' figures beside those of their methods and ours on this machine", define_bench_papers},
+      {"papers", "Compare the papers' figures with their methods and ours on this machine", define_bench_papers},
   };
   std::vector<std::pair<Command, Action>> studies;
   for (const Subcommand& s : kStudies) {

@@ -53,8 +53,9 @@ class HelpFormatter final : public CLI::Formatter {
     const std::size_t brace = type.find('{');
     std::string choices = type.substr(brace == std::string::npos ? 0 : brace + 1, type.find_last_of('}') - brace - 1);
     std::replace(choices.begin(), choices.end(), ',', '|');
-    // "A:B" is a name of ours, "INT:INT in [0 - 8]" a check.
-    const std::size_t check = type.find(':', type == "A:B" ? 3 : 0);
+    // "A:B" and "LOW:HIGH" are names; "INT:INT in [0 - 8]" is a name and a check.
+    const bool is_range = type == "A:B" || type == "LOW:HIGH";
+    const std::size_t check = is_range ? std::string::npos : type.find(':');
     return " " + (brace == std::string::npos ? type.substr(0, check) : choices);
   }
 

@@ -174,7 +174,8 @@ int main(int argc, char** argv) {
     cli::Command command = line.add_command(entry.name, entry.help);
     cli::Action action = entry.define(command, common);
     if (entry.name == std::string_view("bench")) {  // also found as "trivelet ccsds bench"
-      cli::Command ccsds = command.add_command("ccsds", "The same for CCSDS 122.0 still images");
+      cli::Command ccsds =
+          command.add_command("ccsds", "Time the stages of CCSDS 122.0 in memory and check the result");
       action = [ccsds, video = action, still = cli::define_ccsds_bench(ccsds, common)] {
         return ccsds.chosen() ? still() : video();
       };

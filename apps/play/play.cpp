@@ -229,8 +229,8 @@ Action define_play(Command& app, Common& common) {
   add_work_options(app, common);
   add_log_options(app, common);
   app.add_footer(
-      "Keys: space pause; left, right 5 s; down, up 60 s; . and , a frame on and back; [ ] slower, faster, backspace\n"
-      "normal speed; m mute; s screenshot; f or double click whole screen; o controls; q end.");
+      "Keys: space pause; left, right 5 s; down, up 60 s; . and , a frame forward, back; [ ] slower, faster;\n"
+      "backspace normal speed; m mute; s screenshot; f or double click full screen; o controls; q quit.");
   return [options, &common, app] { return naming(options->player.input, [&] { return run(*options, common, app); }); };
 }
 

@@ -286,7 +286,7 @@ Action define_ccsds_encode(Command& app, Common& common) {
       .one_of({"integer", "float"})
       .show_default();
   auto lossless = app.add_flag("--lossless", o->lossless, "Code everything: the default with the integer DWT");
-  auto bpp = app.add_option("--bpp", o->bpp, "Bits per pixel of the whole stream, spread over the segments by need")
+  auto bpp = app.add_option("--bpp", o->bpp, "Bits per pixel of the whole stream, divided among the segments by slope")
                  .positive();
   auto bytes = app.add_option("--segment-bytes", o->segment_bytes, "SegByteLimit: most bytes of each segment");
   app.add_option("--bit-plane-stop", o->bit_plane_stop, "Lowest bit plane to code").range(0, 31);

@@ -452,9 +452,9 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
       .type_name("N")
       .show_default()
       .group(kPart);
-  app.add_option(
-         "--frames", options.frames,
-         "Only frame A up to, but not including, frame B; A: and :B leave an end open; also times: 1.5s:00:01:10")
+  app.add_option("--frames", options.frames,
+                 "Only frame A up to, but not including, frame B; A: and :B leave an end open; also times, such as "
+                 "1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
   app.add_option("--slices", options.slices,
@@ -476,7 +476,7 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
       .show_default()
       .group(kPart);
   auto bytes = app.add_option("--max-bytes", options.max_bytes,
-                              "Read only about N bytes of the file, the same share of every GOP: 10M, 500k")
+                              "Read only about SIZE bytes of the file, the same share of every GOP: 10M, 500k")
                    .type_name("SIZE")
                    .group(kPart);
   app.add_option("--max-bpp", options.max_bpp, "Read only about X bits per decoded pixel")

@@ -225,8 +225,8 @@ namespace {
 /// Returns --verify, which others exclude.
 Option add_check_options(Command& app, EncodeOptions& options) {
   app.add_option("--frames", options.frames,
-                 "Encode only frame A up to, but not including, frame B; A: and :B leave an end open; also times: "
-                 "1.5s:00:01:10")
+                 "Encode only frame A up to, but not including, frame B; A: and :B leave an end open; also times, "
+                 "such as 1.5s:00:01:10")
       .type_name("A:B")
       .group("Selection and checks");
   auto joinable =

@@ -168,7 +168,7 @@ Action define_extract(Command& app, Common& common) {
       .group(kPart);
   app.add_option("--frames", options->frames,
                  "Only the GOPs with frame A up to, but not including, frame B; A: and :B leave an end open; also "
-                 "times: 1.5s:00:01:10")
+                 "times, such as 1.5s:00:01:10")
       .type_name("A:B")
       .group(kPart);
   add_targets(app, *options, false);
