@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rules of CONTRIBUTING.md ("Style") that a program can check: includes go one way, lines and folders are small.
+"""The rules of CONTRIBUTING.md ("Style") that a program can check: includes go one way; lines, functions and folders are
+small; every file says what it is for; private words of earlier versions do not come back.
 
     layers_test.py
 """
@@ -39,6 +40,12 @@ PROGRAM = {
 }
 MAX_COLUMNS = 120
 MAX_FILES = 32
+# A function longer than MAX_LINES counts as long. MAX_LONG is how many there are: lower it when one is divided.
+MAX_LINES = 60
+MAX_LONG = 80
+# Names of earlier versions that no other codec uses: lookahead, SideStreams, WorkerGroup and so on replaced them.
+PRIVATE = "Company|Crew|Dealing|Errand|Finisher|Judgement|Patience|Placing|Summons|Told"
+PRIVATE_WORDS = "company|crews?|dealing|errands?|everybody|judgements?|lends?|summons"
 
 
 def sources(top):
@@ -124,8 +131,79 @@ def size_complaints():
                 yield f"{folder}: {files} sources, of {MAX_FILES} at most"
 
 
+def has_head(path):
+    """A comment at the top; a source may leave it to the header of the same name."""
+    headers = [path.with_suffix(".h"), path.with_suffix(".cuh"), ROOT / "include/trivelet" / (path.stem + ".h")]
+    return path.read_text().startswith(("//", "/*")) or any(header.exists() and header != path for header in headers)
+
+
+def english_complaints():
+    for path in [p for top in (*TOP, "tests") for p in sources(top)]:
+        shown = path.relative_to(ROOT)
+        if not has_head(path):
+            yield f"{shown}: no comment at the top says what the file is for"
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = re.search(rf"\b({PRIVATE})\b", line) or re.search(rf"//.*\b({PRIVATE_WORDS})\b", line)
+            if found:
+                yield f"{shown}:{number}: '{found[1]}' is no term of the field"
+    for path in sorted((ROOT / "python/trivelet").glob("*.py")):
+        if not path.read_text().startswith('"""'):
+            yield f"{path.relative_to(ROOT)}: no docstring at the top says what the module is for"
+
+
+def code_of(text):
+    """The same lines with blanks in place of comments, strings and directives."""
+
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match[0])
+
+    quoted = r'"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
+    text = re.sub(rf'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|{quoted}', blank, text, flags=re.S)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
+
+
+def functions(text):
+    """First line and number of lines of every function body."""
+    text = code_of(text)
+    open_braces, begin, first = [], 0, 0
+    for match in re.finditer(r"[{};]", text):
+        at = match.start()
+        if match[0] == "{":
+            head = text[begin:at].strip()
+            scope = re.search(r"\b(namespace|class|struct|union|enum|extern)\b", head)
+            is_signature = re.search(r"\)\s*(const|noexcept|override|final)?\s*$", head)
+            if "function" in open_braces or (not scope and ")" not in head):
+                open_braces.append("other")
+            elif scope and not is_signature:
+                open_braces.append("scope")
+            else:
+                open_braces.append("function")
+                first = text.count("\n", 0, at) + 1
+        elif match[0] == "}" and open_braces and open_braces.pop() == "function":
+            yield first, text.count("\n", 0, at) + 2 - first
+        begin = at + 1
+
+
+def function_complaints():
+    found = [
+        f"{path.relative_to(ROOT)}:{first}: {lines} lines"
+        for top in TOP
+        for path in sources(top)
+        for first, lines in functions(path.read_text())
+        if lines > MAX_LINES
+    ]
+    if len(found) > MAX_LONG:
+        yield f"{len(found)} functions of more than {MAX_LINES} lines, of {MAX_LONG} at most: " + "; ".join(found)
+
+
 def main():
-    complaints = [*include_complaints(), *program_complaints(), *size_complaints()]
+    complaints = [
+        *include_complaints(),
+        *program_complaints(),
+        *size_complaints(),
+        *english_complaints(),
+        *function_complaints(),
+    ]
     for complaint in complaints:
         print(complaint)
     print(f"{len(complaints)} complaints")
