@@ -367,8 +367,8 @@ def table(figures):
     """The part of README.md."""
     volumes = figures["volumes"]
     lines = [
-        "Bytes without loss, chunks of at most 64x256x256, everybody with one thread; what coded least is bold, - is what a",
-        "codec does not code or give back. Speeds are geometric means of MB a CPU second to encode and decode.",
+        "Lossless bytes of chunks of at most 64x256x256, one thread for each codec. The smallest is bold; - marks what a",
+        "codec cannot code or restore. Speeds are geometric means of MB a CPU second to encode and decode.",
         "",
         "| | " + " | ".join(LOSSLESS) + " |",
         "|-" * (len(LOSSLESS) + 1) + "|",
