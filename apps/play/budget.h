@@ -26,8 +26,7 @@ class Budget {
     return q;
   }
 
-  /// A GOP that is shown for `length` seconds took so long; `ahead`: as much was decoded beforehand as there is room
-  /// for.
+  /// Decoding a GOP that is shown for `length` seconds took `seconds`; `ahead`: the buffer of decoded GOPs is full.
   void decoded(double seconds, double length, bool ahead) {
     if (!on_ || length <= 0) return;
     if (seconds > kMost * length) {

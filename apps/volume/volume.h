@@ -75,7 +75,7 @@ struct SeriesChoice {
 };
 void add_series_options(Command& app, SeriesChoice& series, const char* group = nullptr);
 
-/// True if encode, compare and so on shall treat the input as a volume: a file or folder of one, or typed so.
+/// Whether a command treats the input as a volume: a file or folder of one, or --type is given.
 struct VolumeTyped {
   std::string size;    ///< --size
   std::string type;    ///< --type

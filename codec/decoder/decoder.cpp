@@ -234,8 +234,8 @@ Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
 
 Decoder::State::Reader::~Reader() { packets.stop(); }
 
-// A pipe is read by the thread that calls pull(): nobody knows when data will come, and a thread waiting for it cannot
-// be ended. Without an index info() returns what reading finds.
+// The thread that calls pull() reads a pipe: another thread could not be ended while it waits for data. Without an
+// index info() returns what reading finds.
 void Decoder::State::begin_reading() {
   if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead || params.workers.run)
     return;

@@ -7,7 +7,7 @@
 
 namespace trivelet::trace {
 
-/// Records spans from now until the process ends. Call it before starting the threads that the trace shall show.
+/// Records spans from now until the process ends. Call it before starting the threads to record.
 void start();
 bool is_on();
 

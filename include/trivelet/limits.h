@@ -1,4 +1,4 @@
-// What an input may cost a reader. A file's numbers are chosen by whoever made it; these limits are chosen by its
+// What an input may cost a reader. The author of a file chooses the numbers in it; its reader chooses these limits.
 // reader.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Decoding packet by packet, as players and demultiplexers have a stream: its header once, then one GOP after another,
-// with jumps and losses between them.
+// Decodes packet by packet, for players and demultiplexers: the stream header once, then GOP after GOP, with possible
+// jumps and losses between them.
 //
 //   PacketDecoder decoder;
 //   decoder.set_header(private_data, size);            // or the header stands before each GOP that decodes alone
@@ -22,56 +22,58 @@
 
 namespace trivelet {
 
-/// Used by one thread at a time.
+/// One thread at a time uses it.
 class PacketDecoder {
  public:
-  /// The frames of a packet; their memory is used again for the next one.
+  /// The frames of a packet; the next decode() reuses their memory.
   struct Decoded {
-    VideoInfo info;  ///< of the frames, after reduction
+    VideoInfo info;  ///< after reduction
     Gop gop;
     std::uint64_t decoder = 0;  ///< number of the decoder that made `gop`
   };
-  /// What decode() gives.
+  /// The result of decode() before it runs: sizes and capacity.
   struct Output {
     VideoInfo video;
-    int gop_frames = 0;  ///< frames of a packet at most
+    int gop_frames = 0;  ///< most frames of a packet
   };
 
-  /// `check` throws for pictures that the caller cannot take; it is called before memory is taken for them. `backend`:
-  /// null means the CPU; it must outlive this object.
+  /// `check` throws for pictures that the caller cannot take, before memory for them is allocated. `backend` (null: the
+  /// CPU) must outlive this object.
   explicit PacketDecoder(std::function<void(const VideoInfo&)> check = {}, const Backend* backend = nullptr);
   ~PacketDecoder();
   PacketDecoder(const PacketDecoder&) = delete;
   PacketDecoder& operator=(const PacketDecoder&) = delete;
 
-  /// The stream up to its first GOP. It is not needed where packets repeat it. Bytes
-  /// behind the last whole box are ignored: some containers pad to an even size. A header other than the one before
-  /// forgets all packets. Throws BadStream or Unsupported if it is none of a video.
+  /// Sets the stream header: the bytes up to the first GOP. Not needed if packets repeat it. Bytes behind the last
+  /// whole box are ignored, because some containers pad to an even size. A new header drops all packets. Throws
+  /// BadStream or Unsupported unless it is the header of a video.
   void set_header(const void* data, std::size_t size);
-  /// What the header says; there is no index. Throws BadArgument without a header, as do all that follow but clear().
+  /// The contents of the header, without an index. This and all members below except clear() throw BadArgument without
+  /// a header.
   const StreamInfo& stream() const;
-  /// Throws BadArgument also for what decode() refuses.
+  /// What decode() will deliver. Also throws BadArgument for requests that decode() refuses.
   Output output(const DecoderParams& params) const;
 
   /// After a jump: no earlier packet is needed.
   void clear();
 
-  /// What a packet is, by the header at its beginning; nothing is kept. Throws BadStream for a damaged one.
+  /// Parses the header of a packet without keeping it. Throws BadStream if it is damaged.
   PacketInfo look(const void* data, std::size_t size) const;
-  /// Copies a packet. False if it gives no frames: the index, or a GOP that depends on a missing one. A header before
-  /// the GOP is taken as by set_header().
+  /// Copies a packet. False if it delivers no frames: an index, or a GOP whose predecessor is missing. A stream header
+  /// before the GOP is passed to set_header().
   bool add(const void* data, std::size_t size);
-  /// Frames that the packet added last gives; -1 if its header is damaged.
+  /// The number of frames of the last added packet; -1 if its header is damaged.
   int frames(const DecoderParams& params) const;
 
-  /// Decodes the packet added last. False if it is damaged and gives no frames, or was decoded already. `params` select
-  /// layers, size, frame rate and region, not frames or bytes of the stream (BadArgument). Without keep_partial a
-  /// damaged packet throws BadStream. In any case the next packets can be decoded.
+  /// Decodes the packet added last. False if it is damaged and delivers no frames, or was already decoded. `params`
+  /// select layers, size, frame rate and region; a selection of frames or bytes throws BadArgument. Without
+  /// keep_partial a damaged packet throws BadStream. Later packets can be decoded in any case.
   bool decode(const DecoderParams& params, Decoded& into);
-  /// Likewise into `frames`, of which there are Output::gop_frames. Returns how many; 0 where the other returns false.
+  /// The same into `frames`, at least Output::gop_frames of them. Returns how many; 0 where the other form returns
+  /// false.
   int decode(const DecoderParams& params, std::span<MutableFrameView> frames);
 
-  /// Of all decoders so far; `stages` are not summed.
+  /// Totals of all decoders so far, except `stages`.
   CodecStats stats() const;
 
  private:

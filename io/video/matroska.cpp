@@ -326,7 +326,7 @@ bool holds_stream(const std::string& path) {
       }
       at = e->end;
     }
-  } catch (const Error&) {  // whoever opens it will say so
+  } catch (const Error&) {  // opening it reports the error
   }
   return false;
 }
@@ -383,7 +383,7 @@ std::uint64_t missing_in_mp4(const InputBytes& file) {
     if (length == 0) return 0;  // up to the end
     if (length == 1) length = big_endian(head.data() + 8, 8);
     if (length < 8) return 0;
-    if (length > size - at) {  // what somebody appended is no box
+    if (length > size - at) {  // appended bytes are no box
       const bool known = std::memcmp(head.data() + 4, "mdat", 4) == 0 || std::memcmp(head.data() + 4, "moov", 4) == 0 ||
                          std::memcmp(head.data() + 4, "moof", 4) == 0;
       return known ? length - (size - at) : 0;

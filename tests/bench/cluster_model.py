@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What clusters do with much video, on paper: the dealing of apps/cluster/encode_together.cpp, simulated GOP by GOP.
+"""A model of clusters that encode long videos: simulates the distribution of GOPs by apps/cluster/encode_together.cpp.
 
     tests/bench/cluster_model.py                      # the tables of docs/CLUSTER.md
     tests/bench/cluster_model.py --check P1 P2 … --kind "fast -q 60" --cores 16

@@ -274,7 +274,7 @@ TEST_F(Faults, Decoding) {
         false);
 }
 
-// Who asks again after there was no memory is told so again, not that a good stream is damaged.
+// After a failure for lack of memory a second call reports the same, not damage of a good stream.
 template <class Open>
 void fail_again(const Open& open) {
   int failed = 0;

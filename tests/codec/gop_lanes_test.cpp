@@ -124,7 +124,7 @@ TEST(GopLanes, DeliverTheSameSamples) {
   }
 }
 
-// Who asks for coefficients gets them, also of GOPs that were decoded to samples while nobody had said so.
+// Coefficients can be pulled at any time, also when the GOP was already decoded to samples.
 TEST(GopLanes, SamplesAndCoefficientsByTurns) {
   const std::vector<std::byte> stream = test::encode(clip_of(), params_of(Profile::kDense, false, 2));
   const std::vector<Gop> expected = test::decode(stream, {.threads = 1});

@@ -450,7 +450,7 @@ TEST(MotionStream, OpenGopsAreExact) {
   for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_EQ(compare(clip.gops[i], decoded[i]).largest, 0);
 }
 
-// What is lost of a GOP costs it and the open ones that lean on it: the next alone.
+// Damage of a GOP affects it and the one open GOP that depends on it.
 TEST(MotionStream, DamageEndsBehindTheNextOpenGop) {
   const Clip clip = moving_clip(64, 48, "gray", 40, 8);
   const auto stream = encode(clip, with_motion(8));
@@ -521,7 +521,7 @@ TEST(MotionStream, ExtractsAroundDamageBetweenClosedGops) {
   EXPECT_THROW(rewrite(source, {.first_frame = 34, .keep_partial = true}, sink), Error) << "nothing of it is left";
 }
 
-// A damaged section costs its level and finer ones, in its GOP alone, and is told.
+// A damaged section costs its level and finer ones, in its GOP only, and is reported.
 TEST(MotionStream, DamagedMotionIsFoundAndContained) {
   const Clip clip = moving_clip(64, 48, "gray", 24, 8);
   EncoderParams params = with_motion(8);

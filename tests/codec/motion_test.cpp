@@ -113,7 +113,7 @@ TEST(MotionLift, InverseOfForwardIsExact) {
           }
 }
 
-// Coefficients that no encoder makes, at any scale: the inverse does as it is told, and forward undoes that.
+// Coefficients that no encoder produces, at any scale: forward still inverts the inverse transform.
 TEST(MotionLift, TakesAnyIntegers) {
   std::mt19937 random(2);
   ThreadPool pool(1);

@@ -19,8 +19,8 @@ using namespace test;
 
 constexpr int kGop = 4;
 
-/// Each encoder codes what begins anew with it; records come to the assembly in order, but what is measured only when
-/// `late` more of them have.
+/// Encodes in parts: each encoder codes whole runs of GOPs. Records reach the assembly in order, and measurements
+/// `late` records later.
 std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, int encoders, std::size_t late) {
   std::vector<std::unique_ptr<PartEncoder>> parts;
   for (int i = 0; i < encoders; ++i) parts.push_back(std::make_unique<PartEncoder>(clip.info, params));
@@ -120,7 +120,7 @@ TEST(Parts, MakeTheWhole) {
     p.gop_frames = kGop;
     if (p.profile != Profile::kPredictive) p.spatial_levels = p.temporal_levels = 2;
     p.threads = 1;
-    // Patterns differ: where errors do, GOPs are measured anew.
+    // Patterns differ: GOPs with other errors are measured again.
     Clip clip = make_clip(video(36, 28, "yuv420p", 0), 22, kGop, Pattern::kTexture, 7);
     Clip other = make_clip(video(36, 28, "yuv420p", 0), 18, kGop, Pattern::kNoise, 9);
     for (Gop& g : other.gops) {

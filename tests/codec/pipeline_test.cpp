@@ -141,8 +141,8 @@ TEST(ReadAhead, ErrorsComeBehindWhatWasReadBefore) {
 
 // ---------------------------------------------------------------------------------------------------- busy stages
 
-/// The CPU's encoder as if it were a device: several GOPs in flight, some of them lent. What it has done it says at once
-/// or, if it is `silent`, does not.
+/// The CPU encoder in the role of a device: several GOPs in flight, some with outstanding outputs. It reports finished
+/// GOPs at once, or not if it is `silent`.
 class DeepEncoder final : public GopEncoder {
  public:
   DeepEncoder(const StreamHeader& header, const BackendOptions& options, bool silent)
@@ -244,7 +244,7 @@ TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
     }
 }
 
-// Several GOPs are measured at once, each of which may lean on the one before.
+// Several GOPs are measured at once, each of which may depend on the one before.
 TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
   const Clip clip = clip_of_20_gops();
   const Backend deep = deep_backend();
@@ -260,8 +260,8 @@ TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
   }
 }
 
-/// One stream by encoders that have the runs in turn, each in a thread of its own and ahead of the others by as much as it
-/// may be; whether a GOP is measured they are told as soon as those before it are known.
+/// Encodes one stream with several encoders that take runs in turn, each in a thread of its own and as far ahead as
+/// allowed. They learn whether a GOP is measured as soon as the ones before it are known.
 std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, const Backend& backend, int count) {
   struct Said {
     std::size_t from;
@@ -345,7 +345,7 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, c
 
 TEST(Stages, PartsThatAreMeasuredBesideCodingMakeTheWhole) {
   Clip clip = clip_of_20_gops();
-  const Clip other = test::make_clip(clip.info, 79, 4, Pattern::kNoise, 5);  // measured anew
+  const Clip other = test::make_clip(clip.info, 79, 4, Pattern::kNoise, 5);  // measured again
   for (std::size_t g = 6; g < 12; ++g) {
     Gop gop = other.gops[g];
     std::copy(clip.gops[g].times().begin(), clip.gops[g].times().end(), gop.times().begin());
@@ -376,7 +376,7 @@ TEST(Stages, AFullDiskEndsThemOnce) {
       FullSink sink(most);
       EXPECT_EQ(error_of([&] { encode_to(sink, clip, params_of(profile, false), &deep); }), "no space left");
     }
-    // Whoever goes on all the same is told again, and nobody waits for ever.
+    // A caller that goes on all the same gets the error again, and no thread waits for ever.
     FullSink sink(whole.bytes.size() / 4);
     Encoder encoder(clip.info, params_of(profile, false), sink, &deep);
     int refused = 0;

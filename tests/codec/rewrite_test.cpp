@@ -1,4 +1,4 @@
-// What is made of streams without coding anew: truncated and extracted ones are valid, smaller, and as good as they say.
+// Streams rewritten without coding again: truncated and extracted ones are valid, smaller, and as good as they say.
 
 #include <gtest/gtest.h>
 

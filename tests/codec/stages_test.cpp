@@ -14,8 +14,8 @@ namespace {
 
 using namespace test;
 
-// What an encoder does has a name, in every mode, with one thread and with two. Other programs may come in between,
-// where it is nobody's: the best of some runs counts.
+// The stages account for nearly all of an encoder's time, in every mode, with one thread and with two. Time taken by
+// other programs belongs to no stage, so the best of some runs counts.
 TEST(Stages, TakeNearlyAllOfTheTime) {
   constexpr int kMostRuns = 8;
   constexpr double kNamed = 0.95;

@@ -69,7 +69,7 @@ struct Example {
   }
 };
 
-// A stream with its index and end made anew, for boxes that were put in.
+// A stream with index and end made again, after boxes were inserted.
 Bytes remade(const Bytes& s) {
   const std::vector<BoxAt> boxes = list_boxes(s.data(), s.size());
   MemorySource source(s.data(), s.size());
@@ -173,8 +173,7 @@ TEST(Stream, UnknownBoxes) {
   }
 }
 
-// Whoever makes a stream of others keeps what he does not know; but what depends on what is coded only where nothing of
-// that is left out.
+// Rewriting keeps unknown boxes; those that depend on coded data are kept only if nothing of it is dropped.
 TEST(Stream, UnknownBoxesAreKept) {
   const Example e;
   const std::size_t second_gop = 2;

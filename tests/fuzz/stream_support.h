@@ -68,7 +68,7 @@ inline bool find_header(const Bytes& s, StreamHeader& h) {
       h = parse_stream_header(s.data() + b.payload(), b.length);
       return is_small(h);
     } catch (const Error&) {
-      return true;  // whoever reads the stream will say the same
+      return true;  // reading the stream reports the same
     }
   }
   return true;

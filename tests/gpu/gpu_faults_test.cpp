@@ -1,8 +1,8 @@
-// Every call of the CUDA runtime and every launch refused in turn, in the emulation: out of memory, which the next call
-// knows nothing of, and a device that is lost, where all that follow fail. For n = 1, 2, 3 … until nothing is left to
-// fail (a sample of them, all with TRIVELET_FULL=1), while streams and stills are coded and decoded on the GPU. The
-// answer is an error that names the call, or the whole result; what stood there before stays, everything the runtime
-// handed out is given back, and whoever goes on with what failed gets errors or the right samples.
+// Makes every CUDA runtime call and every launch fail in turn, in the emulation: out of memory, where the next call
+// succeeds, and a lost device, where all later calls fail. n = 1, 2, 3 … until nothing is left to fail (a sample; all
+// with TRIVELET_FULL=1), while streams and stills are coded and decoded on the GPU. The outcome must be an error that
+// names the call, or the whole result. Existing outputs stay, all resources of the runtime are released, and a caller
+// that goes on gets errors or the right samples.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -64,7 +64,7 @@ class GpuFaults : public ::testing::Test {
         emu::failing.error = device == Device::kFull ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
         emu::failing.lost = device == Device::kLost;
         emu::failing.countdown = n;
-        ::alarm(100);  // whoever waits for ever is ended
+        ::alarm(100);  // ends a hanging test
         try {
           work();
         } catch (const Error& e) {
@@ -89,7 +89,8 @@ class GpuFaults : public ::testing::Test {
         } else {
           ++refused;
           ASSERT_NE(call, nullptr) << where;
-          // Whoever only asked may have gone on; of a lost device the next one says so. None is found where there is no driver.
+          // A call that only queries may fail without effect; a lost device fails the next one. Without a driver there
+          // is no GPU.
           EXPECT_TRUE(error.find(call) != std::string::npos ||
                       (std::string(call) == "cudaGetDeviceCount" && error.find("no GPU") != std::string::npos) ||
                       (device == Device::kLost && error.find("cudaErrorLaunchFailure") != std::string::npos))
@@ -145,7 +146,7 @@ std::vector<Kind> kinds() {
 
 class GpuFaultsOf : public GpuFaults, public ::testing::WithParamInterface<Kind> {
  protected:
-  // Three GOPs and a shorter one, so that slots are made, used again and made anew.
+  // Three GOPs and a shorter one, so that slots are made, reused and made again.
   Clip clip_ = make_clip(video(12, 10, "gray"), 7, 2, Pattern::kTexture, 5);
 };
 
@@ -164,7 +165,7 @@ TEST_P(GpuFaultsOf, Encoding) {
       }
       encoder.finish();
     } catch (const Error&) {
-      try {  // whoever goes on all the same
+      try {  // a caller that goes on after an error
         encoder.push(clip_.gops[0]);
         encoder.finish();
       } catch (const Error&) {

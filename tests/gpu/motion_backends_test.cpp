@@ -189,7 +189,7 @@ TEST_P(MotionBackends, AnyMotionIsFollowedTheSameWay) {
   compare_ways(*cuda, changed.bytes);
 }
 
-// Cut, and with bytes that were changed: what is lost, and what leans on it, is the same.
+// For truncated streams and changed bytes, the losses are the same as on the CPU.
 TEST_P(MotionBackends, DamageIsTheSame) {
   if (is_left_out('l')) GTEST_SKIP() << "not of the sample";
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);

@@ -1,4 +1,4 @@
-// Work in a process of its own: what it gives, and how it is told of what crashes, takes too much or never ends.
+// Work in a child process: its output, and the errors for crashes, excessive memory and endless loops.
 #include "io/volume/child_process.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What GStreamer is told of pictures, and sizes that it has no numbers for.
+// Picture formats for GStreamer, and sizes that its numbers cannot express.
 #include "apps/gst/formats.h"
 
 #include <gtest/gtest.h>

@@ -209,8 +209,8 @@ TEST_F(Io, SeveralFramesAtOnce) {
   }
 }
 
-// Stretches between key frames decoded apart are the file's frames, each once, whatever decoders there are; pictures that
-// lean on the stretch before come from it (open GOPs).
+// Stretches between key frames decoded by several decoders give every frame of the file once; pictures of open GOPs
+// come from the stretch before.
 TEST_F(Io, SeveralDecoders) {
   if (!have_ffmpeg() || !have_program()) GTEST_SKIP() << "no FFmpeg or no ffmpeg program";
   const std::string source = "-f lavfi -i testsrc2=size=64x48:rate=25:duration=12";

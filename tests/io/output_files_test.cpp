@@ -94,7 +94,7 @@ TEST_F(Io, TheTemporaryIsAFileOfItsOwn) {
   EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);
   fs::remove(path("a.part"));
   ASSERT_EQ(mkfifo(path("a.part").c_str(), 0600), 0);
-  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);  // and nobody waits for a reader
+  EXPECT_EQ(error_of([&] { FileSink(path("a"), true); }), ErrorKind::kIo);  // without waiting for a reader
   EXPECT_TRUE(fs::exists(path("a.part")));
   EXPECT_EQ(read_file(path("precious")), "precious");
 }
@@ -138,7 +138,7 @@ TEST_F(Io, TheTemporaryOfAProcessThatWasKilled) {
   ::close(begun[1]);
 }
 
-// Who made a file beforehand could change it while it is written, and after.
+// The author of an existing file could change it during and after writing.
 TEST_F(Io, TheTemporaryIsMadeAnew) {
   write_file(path("a.part"), "left by a crash");
   const int before = ::open(path("a.part").c_str(), O_RDWR);
@@ -177,7 +177,7 @@ TEST_F(Io, ManyFilesOfAVolume) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(read_file(path("series/i99.raw")).size(), 136u);
   EXPECT_EQ(std::distance(fs::directory_iterator(path("series")), {}), 100);
-  // A temporary that somebody else has changed is not taken for ours.
+  // A temporary file that another process has changed is not used.
   VolumeWriter other(series(3, "dicom"), path("other"), false);
   other.write(voxels.data(), 12);
   write_file(path("other/i0.mhd.part"), "something else");

@@ -43,9 +43,9 @@ MAX_FILES = 32
 # A function longer than MAX_LINES counts as long. MAX_LONG is how many there are: lower it when one is divided.
 MAX_LINES = 60
 MAX_LONG = 80
-# Names of earlier versions that no other codec uses: lookahead, SideStreams, WorkerGroup and so on replaced them.
+# Names of earlier versions (lookahead, SideStreams, WorkerGroup and so on replaced them), and words that name nothing.
 PRIVATE = "Company|Crew|Dealing|Errand|Finisher|Judgement|Patience|Placing|Summons|Told"
-PRIVATE_WORDS = "company|crews?|dealing|errands?|everybody|judgements?|lends?|summons"
+PRIVATE_WORDS = "company|crews?|dealing|errands?|everybody|judgements?|leans?|lends?|somebody|summons|whoever"
 
 
 def sources(top):
@@ -145,7 +145,7 @@ def english_complaints():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             found = re.search(rf"\b({PRIVATE})\b", line) or re.search(rf"//.*\b({PRIVATE_WORDS})\b", line)
             if found:
-                yield f"{shown}:{number}: '{found[1]}' is no term of the field"
+                yield f"{shown}:{number}: '{found[1]}': name the thing by the field's term"
     for path in sorted((ROOT / "python/trivelet").glob("*.py")):
         if not path.read_text().startswith('"""'):
             yield f"{path.relative_to(ROOT)}: no docstring at the top says what the module is for"

@@ -387,7 +387,7 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
       ASSERT_EQ(again.remarks.size(), 1u);
       EXPECT_NE(again.remarks[0].find("slope"), std::string::npos);
 
-      // Several files of the same places: every one is a volume. Of others nobody knows.
+      // If several files have the same positions, each is a volume. Otherwise their order is unknown.
       for (const bool same : {true, false}) {
         const std::string folder = std::string("study") + std::to_string(n++);
         fs::create_directories(path(folder));

@@ -331,7 +331,7 @@ TEST_F(VolumeFiles, data_files_lie_beside_their_header) {
   EXPECT_NE(refusal(path("in/a.nhdr")).find("twice"), std::string::npos);
 }
 
-// Distances are told in millimetres and times in seconds, whatever a header counts in.
+// Distances are reported in millimetres and times in seconds, whatever units a header has.
 TEST_F(VolumeFiles, units_of_headers) {
   io::VolumeInfo info = small_volume({VoxelType::kU8, false, 1});
   info.width = info.height = 2;

@@ -1,5 +1,5 @@
-// Compressed volumes: unpacked at once or by a thread of its own beside who reads, with the errors and limits that there were
-// without, left in the middle, and from the start again; and packed likewise.
+// Compressed volumes: unpacking at once and in a thread, with the same errors and limits; abandoned halfway and
+// restarted; and the same for packing.
 #include <algorithm>
 #include <random>
 
@@ -143,7 +143,7 @@ TEST_F(PackedVolumes, are_written_at_once_and_by_threads) {
   }
 }
 
-// What goes wrong in the thread that packs is said by whoever writes, and nothing waits for ever.
+// An error in the packing thread reaches the writer, and no thread waits for ever.
 TEST_F(PackedVolumes, errors_of_the_sink_arrive) {
   for (const std::size_t room : {std::size_t{0}, std::size_t{200'000}, std::size_t{900'000}}) {
     std::size_t written = 0;

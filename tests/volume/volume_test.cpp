@@ -312,7 +312,7 @@ TEST(Volume, other_streams_are_refused) {
     return sink.bytes;
   };
   expect_error(ErrorKind::kBadArgument, "a video", [&] { decode(stream({})); });
-  // Of a volume of uint8 in one slice, whose map was told otherwise.
+  // A stream of a uint8 volume in one slice, with a map that describes something else.
   std::vector<std::uint8_t> map = {1, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 1, 0, 1, 255, 1};
   EXPECT_EQ(decode(stream({{"Volm", map}})).output, (VolumeDescription{{}, 16, 16, 1, 1}));
   auto changed = [&](std::size_t at, std::uint8_t value) {
