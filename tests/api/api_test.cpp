@@ -1,5 +1,5 @@
-// The public interface as a caller uses it: the synopsis of codec.h, files, frames in memory of the caller, scene cuts and
-// the structure search. Nothing but public headers is included.
+// The public interface as a caller uses it: the synopsis of codec.h, files, frames in the caller's memory, scene cuts
+// and the structure search. Includes public headers only.
 #include <gtest/gtest.h>
 
 #include <algorithm>

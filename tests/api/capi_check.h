@@ -1,4 +1,4 @@
-/* For the tests in C: counts in `failures` what is not as it should be, and goes on. */
+/* Checks of the C tests: a failed check is counted in `failures`, and the test goes on. */
 #ifndef TRIVELET_TESTS_API_CAPI_CHECK_H
 #define TRIVELET_TESTS_API_CAPI_CHECK_H
 

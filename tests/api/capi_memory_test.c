@@ -1,5 +1,5 @@
-/* Memory of GPUs and batches (tvl_decoder_set_memory, tvl_decode_volumes): what comes is what comes into memory of the host,
- * one after the other. Memory that both see stands for that of the GPU. */
+/* GPU memory and batches (tvl_decoder_set_memory, tvl_decode_volumes): the results are those of one volume after the
+ * other in host memory. Host memory that both can access stands for GPU memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Packets in C: those of an encoder are the stream, and decoding them one by one gives what decoding the stream gives,
- * also after jumps, losses and damage. */
+/* Packets in C: the packets of an encoder form the stream, and decoding them one by one gives what decoding the stream
+ * gives, also after jumps, losses and damage. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

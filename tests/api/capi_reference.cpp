@@ -1,4 +1,4 @@
-// What capi_test.c compares with, by the interface in C++.
+// The C++ side of capi_test.c: the same calls through the C++ interface, whose results are compared.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

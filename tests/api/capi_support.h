@@ -1,4 +1,4 @@
-/* What the tests in C compare with: the same done by the interface in C++. Memory is malloc's. */
+/* Reference results for the C tests, made through the C++ interface. Memory comes from malloc. */
 #ifndef CAPI_SUPPORT_H
 #define CAPI_SUPPORT_H
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The interface in C, from C: streams and samples are those of the interface in C++, byte for byte; requests that mean
- * nothing, damaged streams, callbacks that fail and cancelling end in the results that the header promises. */
+/* The C interface from C: streams and samples are those of the C++ interface, byte for byte. Invalid requests, damaged
+ * streams, failing callbacks and cancellation give the results that the header promises. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Chunks: the parts of the blocks come back, whatever their sizes, and every bit that contradicts them is found.
+// Chunks: parts of blocks of any size round-trip, and every contradicting bit is detected.
 
 #include "codec/format/chunk.h"
 

@@ -1,9 +1,9 @@
-// The conformance streams must decode to the samples they always decoded to, with every instruction set and number of
-// threads, from a file and from a pipe, where nothing can be looked up in the index. A line of conformance/streams.txt is
-// the MD5 of the samples, or of the scalars of a volume, the name of the stream and options of "trivelet decode"; one of
-// conformance/refused.txt a stream that is refused, and what the refusal names.
+// Conformance streams must always decode to the same samples, with every instruction set and number of threads, from a
+// file and from a pipe, where the index cannot be used. A line of conformance/streams.txt has the MD5 of the samples
+// (of the scalars of a volume), the stream's name and options of "trivelet decode". A line of conformance/refused.txt
+// has a stream that is refused and a word of the refusal.
 //
-// Built twice, the second time with the kernels of the GPU emulated, which decode the videos.
+// Built twice. The second build decodes the videos with the emulated GPU kernels.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The parts of the container: what is written is read back, and every field is checked against its range.
+// The parts of the container: every field round-trips, and values out of range are refused.
 
 #include "codec/format/container.h"
 

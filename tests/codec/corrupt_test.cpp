@@ -1,5 +1,5 @@
-// Damage to streams: every prefix and every flipped bit. A strict decoder refuses or gives the originals; one that
-// keeps what is intact says what it lost, and the GOPs that were not touched come out whole.
+// Damaged streams: every prefix and every flipped bit. A strict decoder refuses or returns the original samples. A
+// decoder that keeps intact parts reports what is lost, and untouched GOPs come out whole.
 
 #include <gtest/gtest.h>
 

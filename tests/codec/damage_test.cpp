@@ -1,6 +1,6 @@
-// Every command that reads streams, over damaged ones: every prefix and every flipped byte. What succeeds gives what it
-// gives of the intact stream; everything else is an Error of a kind that says whose fault it is. verify finds all damage.
-// TRIVELET_FULL=1 runs every command at every place, not some of them in turn.
+// Every command that reads streams, on damaged streams: every prefix and every flipped byte. A success gives the same
+// result as the intact stream; anything else is an Error of the right kind. verify finds all damage. TRIVELET_FULL=1
+// runs every command at every place, otherwise they take turns.
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-// The wavelet transform against a straightforward reference: bits, reconstruction, shapes, strides, SIMD and threads.
+// The wavelet transform against a simple reference: bits, reconstruction, shapes, strides, SIMD and threads.
 #include "codec/transform/dwt.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The parts of an encoder, each by itself: PacketWriter, ErrorMeasurer, TargetSearch, OutputStage (codec/encoder).
+// Parts of the encoder in isolation: PacketWriter, ErrorMeasurer, TargetSearch, OutputStage (codec/encoder).
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// Everything that the system may refuse, refused at every place: the n-th allocation, thread, read, write, fsync and
-// rename fails, for n = 1, 2, 3 … until nothing is left to fail (a sample of them, all with TRIVELET_FULL=1), while
-// streams are coded, decoded and cut, volumes and the files around them included. The answer is an error or the whole
-// result, never half a file; what stood there before stays. Under sanitizers nothing leaks.
+// Failures of the system at every place: the n-th allocation, thread, read, write, fsync and rename fails, for n = 1,
+// 2, 3 … until nothing is left to fail (a sample of n; all with TRIVELET_FULL=1). Covers encoding, decoding and cutting
+// of streams, volumes and their files. The result is an error or the whole output, never half a file, and an existing
+// file stays unchanged. Sanitizers find no leaks.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// GOPs coded and decoded beside each other by lanes of threads: the bytes, samples and errors of one after the other.
+// GOPs coded and decoded in parallel by lanes of threads give the bytes, samples and errors of serial coding.
 
 #include "codec/cpu/gop_lanes.h"
 

@@ -1,4 +1,4 @@
-// Streams joined: parts that were encoded alike give the bytes of the whole; what does not fit is refused by name.
+// Joined streams: parts encoded with the same parameters give the bytes of the whole; others are refused with a reason.
 #include "trivelet/edit.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// keep_decoders(): one decoder for streams of one kind, others for those of another kind and for those beside it.
+// keep_decoders(): streams of one kind reuse a decoder; streams of another kind, or at the same time, get their own.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Where key frames stand (key_plan.h): the states of the GOP before, and what each allows.
+// Places of key frames (key_plan.h): the states of the GOP before and what each allows.
 
 #include "codec/encoder/key_plan.h"
 

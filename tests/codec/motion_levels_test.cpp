@@ -1,4 +1,4 @@
-// The temporal levels of each GOP with motion: how they are chosen, and streams whose GOPs have different ones.
+// Temporal levels per GOP with motion: the choice, and streams whose GOPs have different levels.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// What motion is for: streams with it take fewer bytes, meet their targets, and their index says how good they are.
+// The gain of motion compensation: streams with motion take fewer bytes and meet their targets, and the index states
+// their errors.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Streams with motion: exact where they are lossless, the same on every way through the library, and cut, damaged and
-// reduced as others are.
+// Streams with motion: exact if lossless, identical on every path through the library, and cut, damaged and reduced
+// like others.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Motion: lifting along it and back, and its bytes. motion_stream_test.cpp has the streams.
+// Motion: lifting and its inverse, and the coded form. motion_stream_test.cpp tests whole streams.
 
 #include <gtest/gtest.h>
 

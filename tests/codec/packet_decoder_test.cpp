@@ -1,5 +1,5 @@
-// PacketDecoder: the packets of a film give what a Decoder gives, each GOP decoded once, after jumps and gaps, for other
-// requests, and behind damage. Encoders say where packets end.
+// PacketDecoder: the packets of a film give what Decoder gives. Each GOP is decoded once, after jumps and gaps, for
+// changed requests, and after damage. Encoders report where packets end.
 #include "trivelet/packet_decoder.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The thread pool: every index once, errors of bodies, and a system that starts no more threads.
+// The thread pool: every index runs once, errors of bodies are thrown, and the pool works if the system starts no more
+// threads.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// One stream from several encoders that make some of its GOPs each: the bytes of one encoder that makes them all.
+// One stream from several encoders that each code some of its GOPs: the bytes are those of one encoder.
 #include "codec/encoder/encoder_part.h"
 #include "codec/format/container.h"
 

@@ -1,5 +1,5 @@
-// The stages that run beside each other: their queues, reading ahead, an encoder whose GOPs are divided by other
-// threads while the backend codes, a decoder that reads ahead. What goes wrong in one of them ends all, once and for good.
+// Stages that run in parallel: their queues, reading ahead in the decoder, and the encoder's output stage. An error in
+// one stage ends all of them, and stays.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// ReadPlan: a stream of which only the planned ranges are there decodes to the same; little more is planned than the
-// decoder reads, and nothing else is read.
+// ReadPlan: a stream with only the planned ranges decodes to the same samples. The plan is little more than the decoder
+// reads, and the decoder reads nothing else.
 #include "trivelet/plan.h"
 
 #include <gtest/gtest.h>

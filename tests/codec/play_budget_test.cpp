@@ -1,4 +1,4 @@
-// The player's budget: what it leaves out and in which order, that it comes to what there is time for, and back.
+// The player's budget: what it drops and in which order, that it reaches the time available, and that it recovers.
 #include "apps/play/budget.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Motion in the predictive profile: what is between samples beside its definition, blocks and streams that come back, the
-// same bytes for every instruction set and number of threads, damaged codewords.
+// Motion in the predictive profile: sub-pel interpolation against its definition, round trips of blocks and streams,
+// the same bytes for every instruction set and number of threads, damaged codewords.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Rate control: targets are kept, by any number of threads and any instruction set, and layers are what they say.
+// Rate control: targets are met, the result does not depend on threads and instruction set, and layers have the stated
+// errors.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Regions of pictures: the samples are those of the whole, fewer bytes are read, damage is seen where it matters and
-// nowhere else; what a stream says of its layers survives being written and cut.
+// Regions of pictures: the samples are those of the whole, fewer bytes are read, and damage matters only where it is
+// read. Statements about layers survive writing and cutting.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Streams rewritten without coding again: truncated and extracted ones are valid, smaller, and as good as they say.
+// Streams rewritten without coding: truncated and extracted streams are valid, smaller, and have the stated quality.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Properties of the whole codec over tables of shapes, depths and modes: lossless is exact, lossy is close, every
-// instruction set and thread count gives the same bytes, reductions match, fewer bytes are read for less.
+// Properties of the whole codec over tables of shapes, depths and modes: lossless is exact, lossy is close, all
+// instruction sets and numbers of threads give the same bytes, reductions match, and smaller requests read fewer bytes.
 
 #include <gtest/gtest.h>
 

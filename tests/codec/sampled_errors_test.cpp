@@ -1,5 +1,5 @@
-// Errors that the encoder states or aims at, beside those that a decoder makes: of cuts, of layers in the index, which come
-// from a few blocks, and of targets that begin with a sample of them.
+// Errors stated or targeted by the encoder against errors of decoded samples: of cuts, of layers in the index (measured
+// in a few blocks), and of targets that start from a sample of blocks.
 
 #include <gtest/gtest.h>
 

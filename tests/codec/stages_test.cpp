@@ -1,4 +1,4 @@
-// What an encoder and a decoder do has a name: their stages take nearly all of their time.
+// Statistics of stages: the stages of an encoder and a decoder add up to nearly all of their time.
 
 #include <gtest/gtest.h>
 

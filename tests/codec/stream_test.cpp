@@ -1,4 +1,4 @@
-// Streams as a whole: every box is skipped, kept or refused as it should be, and streams that were cut say so.
+// Whole streams: every box is skipped, kept or refused as specified, and truncated streams are reported as such.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The zerotree coder alone, on random coefficients: exact round trips, exact truncation at every plane, at every layer
-// and to every lower resolution, one stream of bytes for all instruction sets.
+// The zerotree coder on random coefficients: exact round trips, exact truncation at every plane, every layer and every
+// lower resolution, and the same bytes for all instruction sets.
 
 #include "codec/entropy/fast/zerotree.h"
 #include "codec/base/stream_header.h"

@@ -1,6 +1,6 @@
-// Code blocks. The first bytes choose shape, decomposition, planes and cuts of the segments (within what a chunk's head
-// can say: a child has no more planes than its parent); the others are the bits, given to the decoder as they are. All
-// instruction sets must refuse or accept, and give the same coefficients.
+// Fuzzes the decoder of code blocks. The first bytes choose shape, decomposition, planes and cuts of the segments,
+// within what a chunk's header can express: a child has no more planes than its parent. The other bytes are the
+// segments' bits. All instruction sets must agree on errors and coefficients.
 
 #include <cstdint>
 #include <cstring>

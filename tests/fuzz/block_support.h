@@ -1,4 +1,4 @@
-// What the fuzzers of code blocks share: numbers from the input, geometries by shape, results.
+// Helpers of the fuzzers of code blocks: numbers from the input, geometries by shape, results.
 #pragma once
 
 #include <algorithm>

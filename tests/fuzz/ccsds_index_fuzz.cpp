@@ -1,4 +1,4 @@
-// The side index of CCSDS 122.0 streams, as a file. What is accepted is written the same again.
+// Fuzzes the side index of CCSDS 122.0 streams as a file. An accepted index is written back unchanged.
 
 #include <cstdint>
 #include <cstdlib>

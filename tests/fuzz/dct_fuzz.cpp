@@ -1,6 +1,6 @@
-// libFuzzer harness of .tvs files with the codec dct: sample format, QP and a size of up to 12x12 (one value of each:
-// 45) from the first bytes, the rest is the payload. Only BadStream may come out. What the transform does to memory
-// does not depend on the values, so only tiny pictures go through it; the others save nearly all their time.
+// Fuzzes .tvs files of codec dct. The first bytes choose sample format, QP and a size of up to 12x12 (45 for one value
+// of each); the rest is the payload. Only BadStream may be thrown. The memory accesses of the transform do not depend
+// on values, so tiny pictures suffice and save nearly all the time.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Whole streams. The first two bytes choose how to decode, the others are a .tvl stream whose checks are right. Errors
-// must be BadStream or Unsupported; what is found in one way of decoding must be found in another instruction set, from a
-// pipe and by way of coefficients as well.
+// Fuzzes decoding of whole streams. The first two bytes choose the request; the others are a .tvl stream with valid
+// checksums. Errors must be BadStream or Unsupported. Other instruction sets, a pipe, and decoding to coefficients must
+// give the same result.
 
 #include <cstdint>
 

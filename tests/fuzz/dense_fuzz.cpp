@@ -1,9 +1,9 @@
-// Code blocks of the dense profile. The first bytes choose shape, decomposition, planes and cuts of the segments
-// (within what a chunk's head can say: a child has no more planes than its parent; cuts may ask for more than the
-// parent has); the others are the codewords, given to the decoder as they are and without a byte behind them.
+// Fuzzes the decoder of dense code blocks. The first bytes choose shape, decomposition, planes and cuts of the
+// segments, within what a chunk's header can express: a child has no more planes than its parent, and cuts may ask for
+// more than the parent has. The other bytes are the codewords, without a byte after them.
 //
-// Every input decodes to something. It must be the same when a new decoder does it, in a smaller table of subbands, and
-// after it was encoded; magnitudes stay below the planes promised.
+// Every input decodes. A new decoder, a smaller table of subbands, and a round trip through the encoder must give the
+// same coefficients. Magnitudes stay below the promised planes.
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Chance out of an input: what costs many times as much as the rest is tried with few of the inputs that ask for it. No
-// option byte would do, since a corpus, kept for what it reaches, is full of inputs that ask.
+// Random choice derived from the input: a few of the inputs that ask for an expensive case get it. An option byte alone
+// would not do, because a corpus selected for coverage is full of inputs that ask for it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The front table of a stream: any bytes are a table, which keeps to what FORMAT.md says and is written the same again, or
-// none.
+// Fuzzes the front table of a stream. Any bytes are refused, or give a table that follows FORMAT.md and is written back
+// unchanged.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The decoder of the GPU, emulated: two option bytes, then a .tvl stream whose checks are right. It answers as the CPU
-// does, with the same samples, also where streams before used it; volumes of a batch have the voxels they have on the CPU.
+// Fuzzes the emulated GPU decoder: two option bytes, then a .tvl stream with valid checksums. It must give the CPU's
+// answer and samples, also in a decoder that earlier streams used. Volumes of a batch have the CPU's voxels.
 
 #include <cstdint>
 #include <memory>

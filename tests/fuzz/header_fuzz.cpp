@@ -1,7 +1,6 @@
-// Headers alone, at full speed: the first byte says which and of which profile, the rest are the bytes of a stream
-// header, a GOP header, an index, an end, or a chunk, with their checksum put right. Every outcome but a result or an
-// Error of a damaged or unsupported stream is a finding; what a parser accepts must come out the same when written and
-// read again.
+// Fuzzes the parsers of headers without decoding. The first byte chooses parser and profile; the rest is a stream
+// header, a GOP header, an index, an end, or a chunk, with its checksum corrected. Only a result or an Error of a
+// damaged or unsupported stream is allowed. An accepted header must be the same after writing and reading.
 
 #include <cstring>
 #include <vector>

@@ -1,5 +1,5 @@
-// What a stream says about itself, without decoding: an option byte, a byte that is not used, then a .tvl stream. The
-// index is read, or rebuilt from the packets; the boxes are checked.
+// Fuzzes the layout of a stream without decoding: an option byte, an unused byte, then a .tvl stream. The index is read
+// or rebuilt from the packets, and the boxes are checked.
 
 #include <cstdint>
 

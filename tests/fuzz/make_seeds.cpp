@@ -1,6 +1,6 @@
-// make_seeds FOLDER: writes seeds into a folder for each fuzzer: small streams of every kind, videos and volumes, with the
-// option bytes of the fuzzers of whole streams in front; boxes and chunks of such streams for header_fuzz; sections of
-// motion; tiny pictures of the still codecs; short files of video.
+// make_seeds FOLDER: writes seeds for each fuzzer into a folder of its name: small streams of every kind, videos and
+// volumes, with option bytes in front; boxes and chunks of such streams for header_fuzz; sections of motion; tiny
+// pictures of the still codecs; short video files.
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
-// The stream in a Matroska file: the bytes are the file, behind an option byte. Every outcome but a stream or an Error
-// of a damaged or unsupported file is a finding. What is found is never longer than the file, is the same read at once,
-// in pieces, backwards and in order as from a pipe, and is taken or refused as a stream like any other.
+// Fuzzes the reader of streams in Matroska files: an option byte, then the file. Only a stream or an Error of a damaged
+// or unsupported file is allowed. The stream is not longer than the file, is the same whether read at once, in pieces,
+// backwards or as from a pipe, and is accepted or refused like any other.
 
 #include <sys/mman.h>
 #include <unistd.h>

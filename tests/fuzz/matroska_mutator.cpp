@@ -1,5 +1,5 @@
-// The mutator of matroska_fuzz, an option byte and then a file: it knows elements. It changes, moves, repeats and nests
-// them, and leaves the sizes around them right, or makes one too small or too large.
+// The mutator of matroska_fuzz (an option byte, then a file). It knows Matroska elements: it changes, moves, repeats
+// and nests them, and keeps the sizes around them right or makes one too small or too large.
 
 #include <algorithm>
 #include <cstdint>

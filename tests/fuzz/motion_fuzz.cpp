@@ -1,8 +1,8 @@
-// Sections of motion. The first bytes choose the size of the picture, frames, levels and components; the others are the
-// sections, one after the other, each behind two bytes with its size.
+// Fuzzes sections of motion. The first bytes choose picture size, frames, levels and components; the others are the
+// sections, each after two bytes with its size.
 //
-// Every input is an Error of a bad stream or motion that keeps its limits. Coded again it must come back the same, and
-// lifting along it and back must change nothing.
+// An input is an Error of a bad stream, or motion within its limits. Its round trip through the encoder is the same,
+// and lifting followed by its inverse changes nothing.
 
 #include <cstdio>
 #include <cstdlib>

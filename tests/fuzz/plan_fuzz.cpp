@@ -1,6 +1,6 @@
-// Plans: six option bytes, then a .tvl stream whose checks are right. A plan asks for bytes that there are, comes to an
-// end, and is kept: what was given decodes to what the whole stream does, or is refused as that is. A stream that can be
-// joined to itself gives one that has all frames twice.
+// Fuzzes read plans: six option bytes, then a .tvl stream with valid checksums. A plan asks for existing bytes only and
+// ends. With the planned bytes alone the stream decodes, or is refused, as the whole one does. A stream that can be
+// joined to itself gives all its frames twice.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Prediction of volumes: size, bits and kind from the first four bytes, the rest are differences. Any differences give
-// numbers, of which the same differences are made.
+// Fuzzes the prediction of volumes: size, bits and kind from the first four bytes, the rest are differences. Any
+// differences give samples whose differences are the same.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Codewords of the predictive profile, of all kinds. The first bytes choose shape, bits and kind of a block; the others
-// are its codeword, given to the decoder without a byte behind them.
+// Fuzzes codewords of the predictive profile. The first bytes choose shape, bits and kind of a block; the others are
+// its codeword, without a byte after it.
 //
-// It is refused as BadStream, or it decodes: to the same with every instruction set, and to what comes back when it is
-// encoded.
+// The codeword is refused as BadStream, or decodes to the same samples with every instruction set and survives a round
+// trip through the encoder.
 
 #include <cstdint>
 #include <cstdlib>

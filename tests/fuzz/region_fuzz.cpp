@@ -1,5 +1,5 @@
-// Regions of whole streams: six option bytes, then a .tvl stream whose checks are right. A region has the samples of the
-// whole, and is not refused where the whole is decoded.
+// Fuzzes regions of whole streams: six option bytes, then a .tvl stream with valid checksums. A region has the samples
+// of the whole, and is accepted if the whole stream is.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Runs a fuzz target over files and folders, without libFuzzer: fuzz_replay TARGET PATH..., or all of them, each over the
-// folder of its name: fuzz_replay --all FOLDER
+// Runs fuzz targets on files and folders without libFuzzer: fuzz_replay TARGET PATH... for one target, or fuzz_replay
+// --all FOLDER for all targets, each on the subfolder of its name.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Truncation and extraction: six option bytes, then a .tvl stream whose checks are right. What comes out keeps its
-// promises: not larger than asked for, in order, and it decodes if the source does.
+// Fuzzes truncation and extraction: six option bytes, then a .tvl stream with valid checksums. The result is not larger
+// than asked for, is in order, and decodes if the source does.
 
 #include <cstdint>
 

@@ -1,7 +1,8 @@
-// Encoder and decoder together. The first bytes choose format and parameters, the others are the samples: lossless must
-// be exact, lossy must decode, a target for the bytes must not be exceeded, the index must be one, and all must give the
-// same bytes a second time with another instruction set. Pictures are of 1 to 12 samples a side, and nothing has threads.
-// Targets, which encode many times, and the search for motion take ten times as long as the rest: few inputs get them.
+// Fuzzes encoder and decoder together. The first bytes choose format and parameters, the others are the samples.
+// Lossless must be exact, lossy must decode, a target for bytes must not be exceeded, the index must be valid, and a
+// second run with another instruction set must give the same bytes. Pictures have 1 to 12 samples a side, and there are
+// no threads. Targets, which encode many times, and motion search take ten times as long as the rest, so few inputs get
+// them.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The mutator of the fuzzers of whole streams, TRIVELET_FUZZ_OPTIONS bytes and then a stream: it knows boxes and chunks,
-// changes one chunk, header or box, and puts the sizes around it right.
+// The mutator of the fuzzers of whole streams (TRIVELET_FUZZ_OPTIONS bytes, then a stream). It knows boxes and chunks:
+// it changes one chunk, header or box and corrects the sizes around it.
 
 #include <cstdint>
 #include <random>

@@ -1,5 +1,5 @@
-// What the fuzzers of whole streams share: option bytes, then a .tvl stream. Its checks are right unless an option says
-// otherwise: put right, or, in programs for fuzzing, believed (codec/base/fuzzing.h).
+// Helpers of the fuzzers of whole streams: option bytes, then a .tvl stream. Checksums are valid unless an option says
+// otherwise: they are corrected, or in fuzzing builds not checked (codec/base/fuzzing.h).
 #pragma once
 
 #include <cstdint>

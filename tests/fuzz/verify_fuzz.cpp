@@ -1,5 +1,5 @@
-// Whether a stream is intact: two option bytes, then a .tvl stream, whose checks are right or not. What is called intact
-// is decoded without complaint; a file and a pipe are the same.
+// Fuzzes verification: two option bytes, then a .tvl stream whose checksums are valid or not. A stream reported as
+// intact decodes without error, and a file and a pipe give the same report.
 
 #include <cstdint>
 

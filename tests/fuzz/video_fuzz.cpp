@@ -1,6 +1,6 @@
-// Readers of video: the bytes are a file of a format (of libFuzzer's programs TRIVELET_VIDEO_FORMAT), behind an option
-// byte; of raw video, which does not tell, also its size and pixel format. Every outcome but frames or an Error of a
-// damaged or unsupported file is a finding, and frames are the same one by one and many at a time.
+// Fuzzes readers of video: an option byte, then a file of one format (TRIVELET_VIDEO_FORMAT in libFuzzer's programs).
+// Raw video also has its size and pixel format in front. Only frames or an Error of a damaged or unsupported file are
+// allowed, and reading one frame or many at a time gives the same frames.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
-// Readers of volumes: the bytes are a file of a format (of libFuzzer's programs TRIVELET_VOLUME_FORMAT), or with
-// "map", "envelope", "cuts" and "mask" the content of the stream's boxes. Every outcome but a volume or an Error of a damaged or
-// unsupported file is a finding. What can be read to its end must give a header that survives the stream's boxes and
-// says the same about the volume.
+// Fuzzes readers of volumes: a file of one format (TRIVELET_VOLUME_FORMAT in libFuzzer's programs), or with "map",
+// "envelope", "cuts" and "mask" the content of a stream's boxes. Only a volume or an Error of a damaged or unsupported
+// file is allowed. The header of a readable volume must survive the stream's boxes unchanged.
 
 #include <algorithm>
 #include <cstring>

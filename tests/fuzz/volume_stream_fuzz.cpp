@@ -1,5 +1,5 @@
-// Streams of volumes: eight option bytes, then a .tvl stream whose checks are right. A region of the volume has the
-// voxels of the whole.
+// Fuzzes streams of volumes: eight option bytes, then a .tvl stream with valid checksums. A region has the voxels of
+// the whole volume.
 
 #include <algorithm>
 #include <cstdint>

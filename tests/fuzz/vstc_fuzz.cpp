@@ -1,8 +1,8 @@
-// libFuzzer harness of .tvs files with VSTC. First byte: bit 0: the rest is a whole file whose check sum is put right;
-// else block size, sample format and QP come from it and the next two bytes, two bytes give a size of up to 8x8 (one
-// value of each, 68, for the large blocks: those executions cost a hundred times as much, and one in eight of the inputs
-// that ask for them gets them), and the rest is the payload.
-// Only trivelet::Error may come out, and where bit 7 is set all instruction sets must give the same picture.
+// Fuzzes .tvs files of VSTC. If bit 0 of the first byte is set, the rest is a whole file whose checksum is corrected.
+// Otherwise this and the next two bytes give block size, sample format and QP, two bytes a size of up to 8x8, and the
+// rest is the payload. One size value means 68, for large blocks; this costs a hundred times as much, so one in eight
+// of the inputs that ask for it gets it. Only trivelet::Error may be thrown. If bit 7 is set, all instruction sets must
+// give the same picture.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,8 +1,8 @@
-// Every backend against the CPU: the same streams byte for byte, and from a stream the same samples, over a table of
-// shapes, depths and modes.
+// Every backend against the CPU, over a table of shapes, depths and modes: the same stream bytes when encoding and the
+// same samples when decoding.
 //
-// Built twice: with the kernels emulated on the CPU (gpu/emulation/cuda_emu.h; small shapes, sanitizers too) and for a GPU,
-// where it is skipped when there is none.
+// Built twice: with kernels emulated on the CPU (gpu/emulation/cuda_emu.h; small shapes, sanitizers too) and for a GPU,
+// skipped if there is none.
 #include <gtest/gtest.h>
 
 #include <algorithm>

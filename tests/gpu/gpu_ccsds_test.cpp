@@ -1,6 +1,6 @@
 // CCSDS 122.0 on the device against codec/still: every coefficient, sample and byte.
 //
-// Built twice, like gpu_dwt_test: emulated on the CPU and for a GPU, where it is skipped when there is none.
+// Built twice, emulated on the CPU and for a GPU, skipped if there is none.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,7 +1,7 @@
-// The transform on the device against codec/dwt: every bit of every subband, and of the samples that come back.
+// The transform on the device against codec/transform: every bit of every subband and of reconstructed samples.
 //
-// Built twice: with the kernels emulated on the CPU (gpu/emulation/cuda_emu.h; everywhere, sanitizers included) and for a GPU,
-// where it is skipped when there is none.
+// Built twice: with kernels emulated on the CPU (gpu/emulation/cuda_emu.h; everywhere, sanitizers included) and for a
+// GPU, skipped if there is none.
 #include "gpu/transform/dwt.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// Makes every CUDA runtime call and every launch fail in turn, in the emulation: out of memory, where the next call
-// succeeds, and a lost device, where all later calls fail. n = 1, 2, 3 … until nothing is left to fail (a sample; all
-// with TRIVELET_FULL=1), while streams and stills are coded and decoded on the GPU. The outcome must be an error that
-// names the call, or the whole result. Existing outputs stay, all resources of the runtime are released, and a caller
-// that goes on gets errors or the right samples.
+// Failures of the CUDA runtime in the emulation. Each call and launch fails in turn: once, like out of memory, and for
+// ever after, like a lost device. n = 1, 2, 3 … until nothing is left to fail (a sample of n; all with
+// TRIVELET_FULL=1), while streams and stills are coded and decoded. The result is an error that names the call, or the
+// whole output. An existing file stays unchanged, all resources are returned, and an object that failed gives errors or
+// correct samples afterwards.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-// What the GPU does for the papers' systems, against the CPU: 2D-DWT and the codecs dct and vstc. Compiled for the
-// emulation and for a GPU.
+// Still codecs of the papers on the GPU against the CPU: 2D DWT, dct and vstc. Built for the emulation and for a GPU.
 #include <gtest/gtest.h>
 
 #include "apps/bench/papers_dwt2d.h"

@@ -1,6 +1,6 @@
-// Motion on every backend against the CPU: the same search, the same streams and samples along any motion.
+// Motion on every backend against the CPU: the same search results, streams and samples for any motion.
 //
-// Built twice, as backends_test.cpp is.
+// Built twice, like backends_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Work in a child process: its output, and the errors for crashes, excessive memory and endless loops.
+// Jobs in a child process: their results, and the report of crashes, exceeded limits and jobs that never end.
 #include "io/volume/child_process.h"
 
 #include <gtest/gtest.h>

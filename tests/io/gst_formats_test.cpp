@@ -1,4 +1,4 @@
-// Picture formats for GStreamer, and sizes that its numbers cannot express.
+// The GStreamer caps of pictures, and sizes that caps cannot express.
 #include "apps/gst/formats.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Hostile, cut and changing video files are refused with a clear error or read as far as they are whole, and never crash.
+// Hostile, truncated and changing video files are refused with a clear error or read as far as they are intact, without
+// a crash.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

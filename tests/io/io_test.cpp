@@ -1,5 +1,5 @@
-// io: what is written is read back sample for sample in every format, with what travels beside the samples; what a format
-// cannot carry is refused; digests agree with the ffmpeg program's.
+// Readers and writers of video: samples and metadata round-trip in every format, a format refuses what it cannot carry,
+// and digests agree with the ffmpeg program's.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// ITK with our ImageIO, found as programs find it, and judged by ITK's own reader of NIfTI.
+// ITK with our ImageIO, found as programs find it, checked against ITK's own reader of NIfTI.
 #include <gtest/gtest.h>
 #include <itkImageIOFactory.h>
 #include <itkNiftiImageIO.h>

@@ -1,4 +1,4 @@
-// Files that are written: they appear whole or not at all, replace nothing unasked, and say when there is no room for them.
+// Output files appear whole or not at all, replace nothing without permission, and a full disk is reported.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,9 +1,9 @@
-// Seeks in a film through GStreamer with our element, and says which picture is shown then.
+// Seeks in a film through GStreamer with our element and prints the picture shown after each seek.
 //
-//     gstreamer_seek FILM [SECONDS...]
+//      gstreamer_seek FILM [SECONDS...]
 //
-// A line for every place: the time of the picture in nanoseconds and the MD5 of its bytes. Without places the film is played
-// to its end, and the line says how often a GOP was decoded.
+// A line per place: the time of the picture in nanoseconds and the MD5 of its bytes. Without places the film is played
+// to its end, and the line has the number of GOPs decoded.
 #include <gst/gst.h>
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-// CCSDS 122.0: what a decoder meets in the world. Any prefix decodes, no flipped bit crashes, damage stays in its
-// segment.
+// Damaged CCSDS 122.0 streams: any prefix decodes, no flipped bit crashes, and damage stays in its segment.
 #include <gtest/gtest.h>
 
 #include "codec/still/ccsds122/ccsds122.h"

@@ -1,4 +1,5 @@
-// dct: the transforms against the definition, round trips, what dropping and quantising cost, damage.
+// Codec dct: the transforms against their definition, round trips, the error of dropped and quantised coefficients,
+// damage.
 #include <gtest/gtest.h>
 
 #include <cmath>

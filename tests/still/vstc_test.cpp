@@ -1,4 +1,5 @@
-// VSTC: building blocks, round trips over shapes and formats, the same bytes whatever computes them, damage.
+// VSTC: building blocks, round trips over shapes and formats, the same bytes for all instruction sets and threads,
+// damage.
 #include <gtest/gtest.h>
 
 #include <cmath>

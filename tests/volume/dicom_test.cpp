@@ -1,4 +1,4 @@
-// DICOM: folders of one series and of several, frames, colours, and headers that lie.
+// DICOM: folders with one or several series, multi-frame files, colours, and inconsistent headers.
 #include <algorithm>
 #include <functional>
 

@@ -1,4 +1,4 @@
-// Volumes with loss: bounds of the error and targets are kept, and layers are worth what the stream says.
+// Lossy volumes: error bounds and targets are met, and layers have the stated errors.
 #include "trivelet/volume.h"
 
 #include <gtest/gtest.h>

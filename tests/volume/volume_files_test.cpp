@@ -1,4 +1,4 @@
-// Volumes: the readers of headers, and files that come back byte for byte.
+// Volume files: the readers of headers, and byte-exact round trips of files.
 #include <cstring>
 
 #include "tests/support/volume_files_support.h"

@@ -1,4 +1,5 @@
-// Sizes beyond 2^31 and 2^32, in files that are all holes: what is said of them, where the last voxels lie, what is behind.
+// Volumes larger than 2^31 and 2^32 in sparse files: their reported sizes, the position of the last voxels, and what
+// follows them.
 #include <algorithm>
 #include <functional>
 #include <unordered_set>

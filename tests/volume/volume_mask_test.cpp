@@ -1,5 +1,5 @@
-// Values that are no numbers: NaN, infinities and fill values come back exactly and where they were, whatever is lost of
-// the others, in regions, reduced sizes and layers; a mask costs nothing where there is none, and a damaged one is found.
+// Voxels without a numeric value: NaN, infinities and fill values are exact and in place whatever the loss of others,
+// in regions, reduced sizes and layers. A volume without them has no cost, and a damaged mask is detected.
 #include "codec/volume/volume_mask.h"
 #include "codec/format/container.h"
 

@@ -1,5 +1,5 @@
-// Compressed volumes: unpacking at once and in a thread, with the same errors and limits; abandoned halfway and
-// restarted; and the same for packing.
+// Compressed volume files: unpacked at once or by a thread, with the same errors and limits as uncompressed files,
+// abandoned in the middle, and read again from the start; and the same for packing.
 #include <algorithm>
 #include <random>
 

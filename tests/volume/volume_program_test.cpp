@@ -1,5 +1,5 @@
-// Volumes through the public header and through the program (TRIVELET_PROGRAM, its path): the same streams byte for byte,
-// the same voxels, whole and in parts.
+// Volumes through the public header and through the program (its path is in TRIVELET_PROGRAM): the same stream bytes
+// and the same voxels, whole and in parts.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

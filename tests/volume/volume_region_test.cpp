@@ -1,4 +1,4 @@
-// Parts of volumes: regions, reduced regions and several slices at once are those of the whole.
+// Parts of volumes: regions, reduced regions and several slices at once have the voxels of the whole.
 #include "trivelet/volume.h"
 
 #include <gtest/gtest.h>

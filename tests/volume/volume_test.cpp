@@ -1,5 +1,5 @@
-// Volumes through the public header: every kind of scalar, map, transform and order comes back, whatever the threads and
-// the order of reading, and what means nothing is refused.
+// Volumes through the public header: every scalar type, map, transform and order round-trips, for any number of threads
+// and reading order, and invalid requests are refused.
 #include "trivelet/volume.h"
 
 #include <gtest/gtest.h>

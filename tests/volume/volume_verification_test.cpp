@@ -1,4 +1,5 @@
-// Verifying an encoded volume finds a coder in a wrong state, a source that changes and a stream that reads back otherwise.
+// Verification of an encoded volume detects a wrong coder state, a changing source and a stream that reads back
+// differently.
 #include "trivelet/volume.h"
 
 #include <gtest/gtest.h>
