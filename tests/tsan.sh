@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Code that runs in parallel, under ThreadSanitizer: stages and their queues, the pool, devices that fail (pipeline_test's
+# Runs parallel code under ThreadSanitizer: stages and their queues, the pool, devices that fail (pipeline_test's
 # backend), and a full disk, a broken pipe, Ctrl-C and a reader that fails with all stages of the program busy:
 #   tests/tsan.sh
 # BUILD_DIR (default build/tsan) and JOBS (default: one per core) as in run.sh. Readers and writers of other formats are

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the streams of this folder that no encoder of today writes, from others in it: make_boxes.py
+"""Make the streams of this folder that no current encoder writes from others in it: make_boxes.py
 
 What readers of 0.9 must pass over (boxes and fields of later versions, an index they do not know), what a header can say
 without changing samples, and, in refused/, what they must refuse.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the damaged streams of this folder anew, for a changed format: make.py path/to/trivelet
+"""Make the damaged streams of this folder again after a change of the format: make.py path/to/trivelet
 
 Each once did harm. They are made from one stream of two GOPs (Head, two Gop, Indx, Done), see corrupt_test.
 """

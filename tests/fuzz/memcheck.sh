@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks for reads of memory that nothing was written to, which the sanitizers of the tests do not see:
+# Finds reads of uninitialised memory, which the sanitizers of the tests do not detect:
 #   tests/fuzz/memcheck.sh [FOLDER]
 # Builds the fuzz targets without sanitizers into FOLDER (build/memcheck) and runs each over its files of tests/corrupt
 # under valgrind (package valgrind). MemorySanitizer would be faster, but wants a C++ library that is built with it, too.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several GPUs of one process, emulated: the bytes of the CPU, in order, and one clear end when one of them fails.
+"""Several emulated GPUs in one process: the CPU's bytes, in order, and one clear error when one GPU fails.
 
     tests/gpu/devices_test.py path/to/trivelet_emulated
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrays in memory of a GPU: streams and voxels as those of the host, by the package and through Zarr.
+"""Arrays in GPU memory: the same streams and voxels as in host memory, by the package and through Zarr.
 
 tests/gpu/python_gpu_test.py [path/to/libtrivelet_emulated.so] [unittest's arguments]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The packages of cpack in a Debian that knows nothing of them:
+# Installs the packages of cpack in a fresh Debian and uses them:
 #   tests/program/clean_root_test.sh BUILD [ROOT]
 # ROOT: a fresh Debian 12, made with debootstrap where the folder is not there; it is changed. Without ROOT one is made and
 # removed. Needs root, debootstrap and a mirror of Debian (MIRROR). There apt installs the program alone, then the

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line program from outside: exit codes, pipes, what lands on standard output, files left behind.
+# The command line program: exit codes, pipes, standard output, files left behind.
 #   tests/program/cli_test.sh path/to/trivelet
 # Parts that need a program that is missing (ffmpeg, python3) are skipped and said so. Ends with the number of failures.
 set -u

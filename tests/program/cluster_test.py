@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several processes: the bytes and answers of one, and one clear end when something fails in any of them.
+"""Several processes give the bytes and answers of one process, and one clear error when one of them fails.
 
     tests/program/cluster_test.py path/to/trivelet path/to/mpirun
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command that reads a stream, over cut and changed ones: the right answer, or one error and nothing written.
+"""Every command that reads streams, on truncated and changed ones: the right answer, or one error and no output.
 
     tests/program/damaged_files_test.py path/to/trivelet
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documents against the tree: links lead somewhere, files they name exist, README.md stays short.
+"""Checks the documents: links resolve, the files they name exist, README.md stays short.
 
 In every *.md of the tree the target of a relative link exists, and the heading it names. What stands in backticks or in
 an indented line and looks like a file (codec/transform/dwt.h, dwt.h, tests/bench/rd) is one: by its path from the root or from the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program when something fails while all of its stages are busy: one clear error, no file left, an end in time.
+"""Failures while all stages of the program are busy: one clear error, no file left, and the program ends in time.
 
     tests/program/failures_test.py path/to/trivelet
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every field that ffprobe knows of a film, through .mkv and .tvl and out again: the same, or named in a warning.
+"""Every field that ffprobe reports of a film survives .mkv and .tvl, or a warning names it.
 
     tests/program/film_fields_test.py path/to/trivelet
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Films: sound, subtitles and chapters beside the pictures, through Matroska and back.
+"""Films: sound, subtitles and chapters survive Matroska together with the pictures.
 
     tests/program/film_test.py path/to/trivelet
 

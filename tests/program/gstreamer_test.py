@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GStreamer with our elements: Matroska and .tvl files out to raw video, raw video in, jumps.
+"""Our GStreamer elements: Matroska and .tvl files to raw video, raw video to streams, and seeks.
 
     tests/program/gstreamer_test.py path/to/trivelet folder/of/the/plug-in path/to/gstreamer_seek
 

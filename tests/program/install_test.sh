@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What 'cmake --install' and cpack give, used from there and not from the build folder:
+# Uses what 'cmake --install' and cpack give, without the build folder:
 #   install_test.sh BUILD
 # The exported functions are those of a committed list and of the header; the samples are built with pkg-config and with
 # find_package and run; the program finds its modules; man page, completions, MIME type and magic entry do what they are

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What small hostile inputs cost the program: each of them in little memory and time, or refused.
+"""Small hostile inputs take little memory and time, or are refused.
 
     tests/program/limits_test.py path/to/trivelet
 

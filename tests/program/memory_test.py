@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What encoding 1080p with the defaults takes of memory: no more than docs/RESULTS.md says, however long the video is.
+"""Memory of encoding 1080p with the defaults: at most what docs/RESULTS.md says, for any length of video.
 
     tests/program/memory_test.py path/to/trivelet
 """

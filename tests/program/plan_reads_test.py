@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""'trivelet plan' against what the system sees 'trivelet decode' read, and against what the format says is needed.
+"""Compares 'trivelet plan' with the reads of 'trivelet decode' and with the bytes that the format requires.
 
     tests/program/plan_reads_test.py path/to/trivelet
 

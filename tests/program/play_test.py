@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The player without a screen: what it draws is what 'decode' gives, converted as the standards say.
+"""The player without a screen: it draws what 'decode' gives, converted according to the standards.
 
     tests/program/play_test.py path/to/trivelet [path/to/trivelet_emulated]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""VLC with our module shows what 'decode' gives, from the beginning, after a seek, and with motion.
+"""VLC with our module shows what 'decode' gives, from the start, after a seek, and with motion.
 
     tests/program/vlc_test.py path/to/trivelet folder/of/the/module
 

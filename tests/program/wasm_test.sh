@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The codec built for WebAssembly, and run: wasm_test.sh FOLDER NATIVE
+# Builds the codec for WebAssembly and runs it: wasm_test.sh FOLDER NATIVE
 # FOLDER keeps the objects; NATIVE is samples/roundtrip.cpp built for this machine, whose bytes must be the same. With
 # TRIVELET_FULL alone, for it compiles the whole codec once more.
 set -euo pipefail

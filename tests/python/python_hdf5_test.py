@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The filter of HDF5 and what the Python package adds to it, judged by h5py, h5dump and h5repack.
+"""The HDF5 filter and the Python package's support for it, checked with h5py, h5dump and h5repack.
 
 tests/python/python_hdf5_test.py [path/to/libtrivelet.so.1 path/to/libh5trivelet.so] [unittest's arguments]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Volumes as images of nibabel and layers of napari, made of files by the program.
+"""Volume files of the program opened as images of nibabel and layers of napari.
 
 tests/python/python_images_test.py path/to/libtrivelet.so.1 path/to/trivelet [unittest's arguments]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package over the library: arrays and frames through it, and what it answers to mistakes and damage.
+"""The Python package: round trips of arrays and frames, and its errors for mistakes and damage.
 
     tests/python/python_test.py path/to/libtrivelet.so.1 [unittest's arguments]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The codec for Zarr 3: arrays against NumPy, and how much of a chunk is read for a part of it.
+"""The codec for Zarr 3: arrays compared with NumPy, and the bytes of a chunk read for a part of it.
 
 tests/python/python_zarr_test.py path/to/libtrivelet.so.1 [unittest's arguments]
 """

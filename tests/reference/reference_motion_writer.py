@@ -1,4 +1,4 @@
-"""Sections of motion with decisions drawn at random: motion that no encoder chooses.
+"""Writes sections of motion with random decisions, which no encoder chooses.
 
     reference_motion_writer.py IN.tvl OUT.tvl SEED WILDNESS
 

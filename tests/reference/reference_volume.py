@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decode a volume from a Trivelet stream: section "Volumes" of codec/FORMAT.md, in its words alone.
+"""Decode a volume from a Trivelet stream, written from the text of codec/FORMAT.md alone, section "Volumes".
 
     reference_volume.py IN.tvl OUT.raw [--layers N] [--planes N] [--reduce N]
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# trivelet ccsds from outside: pictures in and out, every option once, exit codes.
+# The command trivelet ccsds: pictures in and out, every option once, exit codes.
 # Usage: ccsds_cli_test.sh TRIVELET
 set -eu
 trivelet=$1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# trivelet still from outside: pictures in and out, exit codes and, with MPIRUN given, several processes.
+# The command trivelet still: pictures in and out, exit codes and, with MPIRUN given, several processes.
 # Usage: still_cli_test.sh TRIVELET [MPIRUN]
 set -eu
 trivelet=$1

@@ -1,4 +1,4 @@
-"""The boxes of a stream, and streams whose header says something else."""
+"""Reads and writes the boxes of a stream, and makes streams with a changed header."""
 
 import struct
 import sys

@@ -1,4 +1,4 @@
-"""What tests of the program share: it is run, FFmpeg is asked, and what is wrong is printed and counted.
+"""Helpers of the program's tests: run the program, query FFmpeg, print and count failures.
 
 A test sets `program.path` and ends with 1 if there are `failures`."""
 

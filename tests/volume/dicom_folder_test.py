@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A folder of 5,000 DICOM files of several series: which there are is said, each is coded, verified and decoded byte for
-byte with few open files. Where pydicom is, it makes an enhanced file with many frames and one with colours and reads
-them again.
+"""A folder of 5,000 DICOM files of several series: the series are listed, and each is coded, verified and decoded byte
+for byte with few open files. Where pydicom is, it makes an enhanced file with many frames and one with colours and
+reads them again.
 
     dicom_folder_test.py TRIVELET
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every way that samples may lie in a DICOM file: transfer syntaxes, bits allocated and stored, signs, colours, planes, frames,
-bits beside the values. Files are made here; what decoding gives must be the values that went in, and the DICOM file the same
-again or, where pixels were compressed, one with the same attributes. A sample of all, or with TRIVELET_FULL=1 each.
-JPEG and JPEG-LS are coded by DCMTK's dcmcjpeg and dcmcjpls, where they are.
+"""Every layout of samples in a DICOM file: transfer syntaxes, bits allocated and stored, signs, colours, planes,
+frames, bits beside the values. Files are made here; what decoding gives must be the values that went in, and the DICOM
+file the same again or, where pixels were compressed, one with the same attributes. A sample of all, or with
+TRIVELET_FULL=1 each. JPEG and JPEG-LS are coded by DCMTK's dcmcjpeg and dcmcjpls, where they are.
 
     dicom_matrix_test.py TRIVELET
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Volumes through the program, judged by nibabel and pydicom: files come back byte for byte, parts are parts of the
-whole, bounds hold, bad input is refused with the right exit code.
+"""Volumes through the program, checked with nibabel and pydicom: files round-trip byte for byte, parts equal those of
+the whole, error bounds hold, bad input is refused with the right exit code.
 
     volume_cli_test.py TRIVELET [FILE...]     with files or folders: all promises on each of those instead
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Values of volumes in files: NIfTI, Analyze, NRRD and MetaImage of every type, byte order, scale, encoding and
-arrangement of files go through the program into every format that it writes; what comes out is read by nibabel and by
-the readers below, which share nothing with the program, and compared with what was put in.
+"""Values of volume files survive the program: NIfTI, Analyze, NRRD and MetaImage of every type, byte order, scale,
+encoding and arrangement of files go through the program into every format that it writes; what comes out is read by
+nibabel and by the readers below, which share nothing with the program, and compared with what was put in.
 
     volume_values_test.py TRIVELET      a sample of the cases; more, and all, with TRIVELET_FULL=1
 """
