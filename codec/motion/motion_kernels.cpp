@@ -284,7 +284,7 @@ inline V magnitude(V v) {
   return v < 0 ? -v : v;
 }
 
-// Sum of non-negative lanes.
+// Sums of pairs of non-negative lanes.
 template <class V, class P>
 inline P pairs(V v) {
   const P p = (P)v;
