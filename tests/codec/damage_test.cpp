@@ -306,7 +306,7 @@ constexpr std::size_t kMostHeld = std::size_t{48} << 20;
 TEST(Damage, EveryPrefix) {
   for (const Tiny& t : tiny_streams()) {
     SCOPED_TRACE(t.name);
-    OneOf chosen(kSanitized ? 5 : 3);
+    OneOf chosen(kSanitized ? 11 : 3);
     for (std::size_t n = 0; n < t.bytes.size(); ++n) {
       if (!chosen()) continue;
       SCOPED_TRACE(testing::Message() << "first " << n << " of " << t.bytes.size() << " bytes");
@@ -330,7 +330,7 @@ TEST(Damage, EveryFlippedByte) {
         chunks_from = b.payload() + static_cast<std::size_t>(load(t.bytes.data() + b.payload(), 4));
         chunks_to = b.end();
       }
-    OneOf chosen(kSanitized ? 11 : 7);
+    OneOf chosen(kSanitized ? 19 : 7);
     std::size_t place = 0;
     for (std::size_t at = 0; at < t.bytes.size(); ++at)
       for (const int mask : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {

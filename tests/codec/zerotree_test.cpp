@@ -459,6 +459,7 @@ TEST(Zerotree, ClearWritesEveryCoefficient) {
 TEST(Zerotree, ZerosMayBeLeftOut) {
   std::mt19937 random(7);
   int least = 1, most = 0;  // of the samples: left as they were
+  ThreadPool alone(1), crowd(50);
   for (Case c : cases(test::full() ? 12 : 5)) {
     c.layout = Layout::kT2d;
     SCOPED_TRACE(testing::Message() << c);
@@ -485,12 +486,12 @@ TEST(Zerotree, ZerosMayBeLeftOut) {
       test::write_zeros(left_out, written.field, d.spatial_levels);
       ASSERT_TRUE(written.memory == whole.memory) << reduce;
       std::vector<std::vector<std::int32_t>> results;
-      for (const int threads : {1, 50})
+      for (ThreadPool* pool : {&alone, &crowd})
         for (const Volume<std::int32_t>* from : {&whole, &sparse}) {
           Volume<std::int32_t> v = *from;
           v.field.data = v.memory.data();
-          ThreadPool pool(threads);
-          inverse_transform<std::int32_t>(v.field, d, pool, SimdLevel::kBest, {}, from == &whole ? nullptr : &left_out);
+          inverse_transform<std::int32_t>(v.field, d, *pool, SimdLevel::kBest, {},
+                                          from == &whole ? nullptr : &left_out);
           results.push_back(v.memory);
         }
       for (const auto& r : results) ASSERT_TRUE(r == results[0]) << reduce;
