@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far the player's pictures are from its sound, after each of ten jumps, from what was recorded of both.
+"""Measures the offset between the player's pictures and its sound after each of ten seeks, from recordings of both.
 
     tests/bench/av_offset.py path/to/trivelet
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Whole programs side by side: Trivelet and x264 (ffmpeg's), the same frames in a file in memory, as many threads, in turns:
+# Compares whole programs, Trivelet and x264 (ffmpeg's): same frames from a file in memory, same threads, in turns:
 #   tests/bench/beside_x264.sh TRIVELET CLIP [FRAMES [ROUNDS [THREADS]]]
-# A row is what the best round took: frames/s by the clock, CPU seconds, bits per pixel. On a machine where other
+# A row is the best round: frames/s by the clock, CPU seconds, bits per pixel. On a machine where other
 # programs run, compare CPU seconds.
 set -euo pipefail
 trivelet=$(realpath "$1")

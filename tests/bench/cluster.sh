@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Encoding and decoding by several processes beside threads alone:
+# Compares encoding and decoding by several processes with threads alone:
 #   tests/bench/cluster.sh TRIVELET [VIDEO.y4m] ["1 2 4"] ["medium fast"] [SECONDS]
 # For 1, 2, 4 … processes of one thread each, and one process with as many threads: frames a second from the start of the
 # programs to their end, CPU seconds, times the frames a second of the first row, and what the program itself says ("work", without

@@ -35,7 +35,7 @@ VOXELS = 129e6
 
 
 class Server:
-    """Does one thing after another."""
+    """A resource that serves one request after another."""
 
     def __init__(self, rate):
         self.rate, self.free, self.busy = rate, 0.0, 0.0
@@ -48,7 +48,8 @@ class Server:
 
 
 def simulate(o, ranks, frames, width, height, bytes_per_sample, coder_rate, bits_per_pixel, host_rate):
-    """Seconds for all, and how busy everything was. `coder_rate`: samples/s of a rank, `host_rate`: of the cores of a node."""
+    """Total seconds and the utilisation of every resource. `coder_rate`: samples/s of a rank, `host_rate`: of a
+    node's cores."""
     pixels = width * height
     samples = pixels * 1.5 * o.gop
     raw = samples * bytes_per_sample
@@ -60,7 +61,7 @@ def simulate(o, ranks, frames, width, height, bytes_per_sample, coder_rate, bits
     hosts = [Server(host_rate) for _ in range(nodes)]
     back = [Server(o.link) for _ in range(nodes)]  # links go both ways
     writers, shared = [Server(o.write) for _ in range(ranks)], Server(o.storage)
-    started = [0.0] * ranks  # when the rank began to code its last GOP: from then on it reads
+    started = [0.0] * ranks  # start of the rank's last GOP, when it begins to read the next
     free = [(0.0, r) for r in range(ranks)]
     end = 0.0
     for _ in range(frames // o.gop):
@@ -90,7 +91,7 @@ def video(o):
         on_host = PIXELS_1080P * 1.5 * 2 * o.cores * o.per_node / host
         one = None
         for ranks in (1, 8, 64, 1024):
-            # A part of the day is enough: nothing changes any more.
+            # A part of the day is enough, because the rate is constant by then.
             frames = o.gop * max(3000, 40 * ranks)
             seconds, shares = simulate(o, ranks, frames, width, height, 1, coder, bpp, on_host)
             speed = frames / seconds

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Line and branch coverage of folders of the source, from what gcov wrote into a build folder:
+"""Line and branch coverage of source folders, from gcov's output in a build folder:
 
     coverage.py BUILD FOLDER...      e.g. coverage.py build/coverage codec io
 

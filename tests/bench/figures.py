@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of README.md and docs/, made from what was measured (tests/bench/data).
+"""Makes the tables of README.md and docs/ from the measurements in tests/bench/data.
 
     tests/bench/figures.py print [--data DIR]   every table with date, commit, machine and command
     tests/bench/figures.py write                puts the tables into the documents
@@ -28,7 +28,7 @@ DOCUMENTS = ("README.md", "docs/RESULTS.md", "docs/GPU.md")
 SETTINGS = ("-q 45", "-q 60", "-q 85", "--lossless")
 GPU_SETTINGS = [(profile, setting) for profile in ("fast", "dense") for setting in ("-q 60", "-q 70", "--lossless")]
 
-SHOWN = [DATA]  # where tables are taken from; the first that has one
+SHOWN = [DATA]  # folders of CSV files; the first one that has a table counts
 
 
 def load(name: str) -> tuple[list[str], list[dict]]:
@@ -45,7 +45,7 @@ def rows_of(name: str) -> list[dict]:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """So many significant digits, thousands separated."""
+    """Formats with this many significant digits and separated thousands."""
     if value == 0 or not math.isfinite(value):
         return "exact" if math.isinf(value) else "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
@@ -235,7 +235,7 @@ def block_gpu() -> str:
 
 
 def block_gpu_files() -> str:
-    """Frames a second without and with what it takes to start and to end."""
+    """Frames a second without and with start-up and exit."""
     rows = []
     for r in rows_of("gpu_files"):
         frames = int(r["frames"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One GPU of a host beside all of them, and one core beside many:
+# Compares one GPU of a host with all of them, and one core with many:
 #   tests/bench/gpus.sh TRIVELET VIDEO.y4m|STREAM.tvl [--seconds 290] [--one gpu:0] [--all gpu:all] [--each gpu]
 #                       [--ranks N] [--cores "1 2 4 8 16"] [--frames N | --longer TIMES] [--clip-frames N] [--rounds N]
 #                       [--encode "OPTIONS"] [--parts "memory files cores"] [--films "fast dense-motion dense fast-motion"]

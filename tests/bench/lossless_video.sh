@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lossless video by prediction beside FFV1 (version 3, 4 slices), x264 and x265: the table of docs/RESULTS.md "Lossless video":
+# Compares lossless video by prediction with FFV1 (version 3, 4 slices), x264 and x265: docs/RESULTS.md "Lossless video":
 #   tests/bench/lossless_video.sh TRIVELET CLIP...
 # CLIPs are what FFmpeg reads, at most 100 frames of each; raw ones are named NAME_WIDTHxHEIGHT….yuv, with yuv420p10le in it
 # for 10 bits, otherwise 8-bit 4:2:0. All codecs get the same Y4M file and two threads.
-# Bytes of a file each, and user seconds of encoding and decoding, the least of two. Our frames
-# are compared with the originals, those of x264, x265 and FFV1 are not. -: FFmpeg refuses, with the reason beside the table.
+# Prints bytes and user seconds of encoding and decoding, the least of two. Our frames are compared with the originals,
+# those of x264, x265 and FFV1 are not. -: FFmpeg refuses; the reason is beside the table.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
 trivelet=$1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the figures of README.md and docs/ that are not curves, and writes them to tests/bench/data.
+"""Measures the figures of README.md and docs/ except the curves, and writes them to tests/bench/data.
 
     tests/bench/measure_figures.py cpu [--out DIR] [NAME…]   speed memory targets truncate lossless luma ends
     tests/bench/measure_figures.py gpu [--out DIR]           codec on a GPU; the whole program: program_files.py
@@ -245,7 +245,7 @@ MEASURES = {
 
 
 def to_and_fro(clip: Path, frames: int, out: Path) -> None:
-    """A longer clip of so many frames: the frames of a Y4M file forwards and backwards in turn."""
+    """A longer clip: the frames of a Y4M file, played forward and backward in turn."""
     data = clip.read_bytes()
     head = data.index(b"\n") + 1
     width, height = (int(re.search(rb" %s(\d+)" % key, data[:head]).group(1)) for key in (b"W", b"H"))

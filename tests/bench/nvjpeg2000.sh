@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nvJPEG2000 beside Trivelet, in two steps, because the machine with the GPU may have no network and no FFmpeg:
+# Compares nvJPEG2000 with Trivelet in two steps, because the GPU machine may lack network and FFmpeg:
 #   tests/bench/nvjpeg2000.sh prepare          here: fetches the library from PyPI, and the clips from $TRIVELET_DATA (else
 #                                              ../shared/data) as lossless streams, into build/gpu and build/gpu/video
 #   tests/bench/nvjpeg2000.sh run [CSV]        there: builds nvjpeg2000.cpp against the library and measures every clip

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Real time: a film with motion and sound played for a minute on a screen in memory, drawn by the processor.
+# Real-time playback: plays a film with motion and sound for a minute on a screen in memory, drawn by the CPU.
 #
 #     tests/bench/playback.sh path/to/trivelet FILM [SECONDS] [OPTIONS OF PLAY...]
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program on files: frames a second on a GPU and on the threads of the CPU, with and without starting.
+"""Times the program on files: frames a second on a GPU and on CPU threads, with and without start-up.
 
     tests/bench/program_files.py [--out DIR] [--clip CLIP.y4m] [--frames N] [--devices gpu,cpu,cpu:N]
 
@@ -38,7 +38,7 @@ SHORT = 64
 
 
 def timed(command: list[str]) -> tuple[float, float]:
-    """Seconds of a process, and of its work between starting and ending; the best of several."""
+    """Seconds of a process, and of its work without start-up and exit; the best of several runs."""
     best = (1e9, 0.0)
     for _ in range(REPEAT):
         begun = time.monotonic()

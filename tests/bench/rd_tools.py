@@ -1,4 +1,5 @@
-"""What rd and rd_claims share: clips, codecs, measuring, BD-rate. Python 3 alone; runs ffmpeg, ffprobe and trivelet.
+"""Clips, codecs, measurements and BD-rate for rd and rd_claims. Standard library only; runs ffmpeg, ffprobe and
+trivelet.
 
 Every codec is given the same raw planar frames and gives raw planar frames back, which `trivelet compare` measures.
 Seconds are CPU seconds (user + system) of the whole process with one thread: reading and writing raw files included,
@@ -27,7 +28,7 @@ class Failure(Exception):
 
 
 def run(command: list[str]) -> float:
-    """Runs a program and returns its CPU seconds. Failure, with what it wrote to standard error, if it fails."""
+    """Runs a program and returns its CPU seconds. Raises Failure with its standard error if it fails."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     errors = process.stderr.read().decode(errors="replace")
     _, status, usage = os.wait4(process.pid, 0)
@@ -146,7 +147,7 @@ class Codec:
         raise NotImplementedError
 
     def exact(self, clip: Clip, bpp: float) -> float | None:
-        """The quality that gives this rate, where the encoder knows; else None."""
+        """The quality for this rate if the encoder has rate targets; else None."""
         return None
 
 

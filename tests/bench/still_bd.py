@@ -41,7 +41,7 @@ def psnr(a, b):
 
 
 def nal_bytes(stream):
-    """Bytes of the NAL units that are no comments (SEI) and no delimiters."""
+    """Bytes of the NAL units except comments (SEI) and delimiters."""
     starts, at = [], stream.find(b"\0\0\1")
     while at >= 0:
         starts.append(at)

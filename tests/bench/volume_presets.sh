@@ -2,7 +2,7 @@
 # The table of docs/VOLUMES.md "Lossless presets": the three presets on volumes, beside CharLS, OpenJPEG, FFV1 and zstd:
 #   tests/bench/volume_presets.sh TRIVELET VOLUME_PEERS VOLUME...
 # TRIVELET and VOLUME_PEERS are the programs of the build (apps/trivelet, tests/bench/volume_peers), VOLUMEs integers of
-# at most 16 bits, or floats in NAME_WxHxD_f32.raw, which have no peers but zstd and are in no mean. Everyone gets the same
+# at most 16 bits, or floats in NAME_WxHxD_f32.raw, which only zstd also codes and no mean includes. All codecs get the same
 # samples, with as many bits as their range needs, and one thread. Ours reads and writes them as raw volumes, so that no
 # other packing is counted. Speeds are megabytes of these samples for each second of processor time, the least of three
 # runs: whole processes without verification for us, FFV1 and zstd; the coder alone in memory for CharLS and OpenJPEG. MB:

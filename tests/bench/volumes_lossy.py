@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Volumes with loss beside SPERR at the same rate: the table of docs/VOLUMES.md "Lossy quality".
+"""Compares lossy volumes with SPERR at equal rates: the table of docs/VOLUMES.md "Lossy quality".
 
     tests/bench/volumes_lossy.py TRIVELET VOLUME_PEERS VOLUME...
 
-TRIVELET and VOLUME_PEERS are the programs of the build; SPERR is imagecodecs'. Everyone gets the same samples, integers as
+TRIVELET and VOLUME_PEERS are the programs of the build; SPERR is imagecodecs'. All codecs get the same samples, integers as
 they are (SPERR as floats) and as many bits for each voxel. PSNR has the largest minus the least value as its peak, of whole
 numbers as both would be stored. MB are of the samples for each second of processor time, one thread; of SPERR without reading
 and writing files.

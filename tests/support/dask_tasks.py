@@ -1,4 +1,4 @@
-"""Tasks for the workers of dask_test.py: those of the samples, and death in the middle of one."""
+"""Tasks for the workers of dask_test.py: those of the samples, with a worker that dies in the middle of one."""
 
 import os
 import resource
@@ -9,7 +9,7 @@ import dask_volume
 
 
 def die_once(folder):
-    """The worker that takes the file "die" away ends at once, as one whose machine is switched off."""
+    """The worker that removes the file "die" exits at once, like one whose machine loses power."""
     try:
         (Path(folder) / "die").unlink()
     except FileNotFoundError:
