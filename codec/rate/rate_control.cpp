@@ -561,7 +561,7 @@ void RateControl::fill(std::uint64_t budget, int layers, double lambda, Cuts& fi
   std::uint64_t used = bytes_of(final);
   constexpr int kMostRounds = 12;
   constexpr std::uint64_t kNear = 4000;  // the budget counts as used when less than this is left, about one part
-  // of the remaining bytes; headers grow as well, which is known only afterwards
+  // Of the remaining bytes; headers grow as well, which is known only afterwards.
   double share = 0.95;
   for (int round = 0; round < kMostRounds && used + std::max<std::uint64_t>(4, budget / kNear) < budget; ++round) {
     Cuts next = final;
@@ -621,7 +621,7 @@ bool RateControl::fit(std::uint64_t budget, int layers, double& lambda, LayeredG
   constexpr double kNear = 0.003;  // share of the budget that may be left for fill()
   constexpr double kPerBytes = 2;  // octaves of slope per octave of bytes, before anything is known
   constexpr double kLeast = 0.02;  // smallest step, in octaves
-  // largest step, in octaves; doubles every second time until the bracket is closed
+  // Largest step, in octaves; doubles every second time until the bracket is closed.
   constexpr double kLongest = 8;
   constexpr double kLeastShare = 0.02;  // least share of a bracket that a step removes
   constexpr double kRange = 80;         // octaves from the first guess to the end of the search

@@ -11,7 +11,7 @@ namespace trivelet {
 
 namespace {
 
-// bytes of voxels that reordering slices may hold in memory
+// Bytes of voxels that reordering slices may hold in memory.
 constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 30;
 constexpr std::uint64_t kTrialVoxels = std::uint64_t{1} << 20;
 

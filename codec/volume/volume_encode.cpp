@@ -528,7 +528,7 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
       else
         errors[i] = compare_scalars(original, volume.voxel, &given[i * bytes], volume.voxel, scalars);
     });
-    // in a fixed order, so that sums do not depend on the threads
+    // In a fixed order, so that sums do not depend on the threads.
     for (std::size_t i = 0; i < n; ++i) error.add(errors[i]);
     z += n;
   }
@@ -628,7 +628,7 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   std::vector<std::uint8_t> cuts = serialise(result.cuts);
   append_crc(cuts);
   again->replace(cuts_at, cuts.data(), cuts.size());
-  // as a reader sees them: rounded, or unknown where a field cannot hold them
+  // As a reader sees them: rounded, or unknown where a field cannot hold them.
   result.cuts = parse_volume_cuts(cuts.data(), cuts.size());
   result.verified = true;
   return result;

@@ -113,7 +113,7 @@ class VolumeAnalysis {
   double min_value_ = 0;
   double max_value_ = 0;
   std::vector<std::uint8_t> seen_;  // narrow scalars: which keys occur
-  // wide scalars: hash table with open addressing, holding key + 1; empty after too many keys
+  // Wide scalars: hash table with open addressing, holding key + 1; empty after too many keys.
   std::vector<std::uint64_t> table_;
   std::size_t used_ = 0;
   bool has_last_ = false;  // key ~0 occurs, for which key + 1 overflows

@@ -70,9 +70,9 @@ struct EncoderParams {
   double quality = 60;             ///< 0..100 (lossy): step = 2^((100 - quality) / 12 - 1) * 2^(bits - 8)
   double step = 0;                 ///< quantiser step in sample units; 0 = from quality. Lossy only
   std::uint64_t target_bytes = 0;  ///< size of the whole stream, never exceeded; 0 = no target
-  /// as target_bytes, as bits per pixel of a full-size component: bytes = it * width * height * frames / 8
+  /// As target_bytes, as bits per pixel of a full-size component: bytes = it * width * height * frames / 8.
   double bits_per_pixel = 0;
-  /// as target_bytes, in bits per second of the frames' presentation times; needs a frame rate
+  /// As target_bytes, in bits per second of the frames' presentation times; needs a frame rate.
   double bit_rate = 0;
   /// PSNR of all samples in dB, peak 2^bits - 1, reached by every GOP; 0 = no target
   double psnr = 0;
@@ -87,7 +87,7 @@ struct EncoderParams {
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97, the default, becomes kCdf53 when lossless
   Wavelet temporal = Wavelet::kCdf97;  ///< kCdf97, the default, becomes the reversible default when lossless
   Layout layout = Layout::kT2d;
-  /// Motion compensation along time. CPU and t+2D only. Choose GOPs of 2^n frames, which split evenly at every level.
+  /// Motion compensation along time; t+2D only. Choose GOPs of 2^n frames, which split evenly at every level.
   /// `temporal` is the wavelet of GOPs without motion.
   Motion motion = Motion::kOff;
   /// With motion, a GOP may be predicted from the one before. At least every `key_interval` frames a closed GOP allows
@@ -109,7 +109,7 @@ struct EncoderParams {
   /// of a bit plane apart, few layers more; the first one holds all planes above. With 0, later layers stay empty in
   /// GOPs so small that the headers of all layers would take more than 2 % of their bytes.
   int layers = 0;
-  /// spend more bits on the first and last frames of a GOP, which otherwise come out worse. Lossy t+2D
+  /// Spend more bits on the first and last frames of a GOP, which otherwise come out worse. Lossy t+2D.
   bool even_ends = true;
   bool visual = false;  ///< weight subbands by contrast sensitivity instead of for the best PSNR. Lossy
   /// 0 = one per core. From 8 threads on, several independent GOPs are coded in parallel unless there is a target,
@@ -121,7 +121,7 @@ struct EncoderParams {
   /// Temporary file for coded GOPs while there is a target for the bytes; removed afterwards. Empty: a file in $TMPDIR,
   /// or in the system's temporary folder.
   std::string spool_path{};
-  /// about the video; the constructor throws BadArgument for what the format cannot hold
+  /// About the video; the constructor throws BadArgument for what the format cannot hold.
   Metadata metadata{};
   std::vector<ExtraBox> boxes{};  ///< boxes of applications; none of the types that `metadata` uses
   /// Write checksums of the parts of chunks, so that a region can be read alone. Not with a target for the bytes.
@@ -172,7 +172,7 @@ struct CodecStats {
   EncoderStages stages;            ///< of an encoder
   DecoderStages decoding;          ///< of a decoder
   std::uint64_t damaged_gops = 0;  ///< decoder with keep_partial: GOPs with missing or damaged chunks
-  /// decoder with keep_partial: what is damaged and where, one line each (at most 100)
+  /// Decoder with keep_partial: what is damaged and where, one line each (at most 100).
   std::vector<std::string> damage;
 };
 
@@ -239,7 +239,7 @@ struct DecoderParams {
   /// undefined. Only blocks of the region are decoded. If the source is seekable and the stream has
   /// EncoderParams::part_checks, only their bytes are read.
   PictureRegion region{};
-  /// decode what is intact, fill the rest and report it in stats(); false: throw BadStream
+  /// Decode what is intact, fill the rest and report it in stats(); false: throw BadStream.
   bool keep_partial = false;
   bool verify_hash = true;  ///< check the content hash of lossless GOPs that are decoded completely
   /// Deliver the raw residuals of a volume coded by prediction; false: pull() refuses such streams.

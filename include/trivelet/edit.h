@@ -36,7 +36,7 @@ struct RewriteParams {
   std::uint64_t target_bytes = 0;  ///< of the new stream, never exceeded; 0 = no target
   double bits_per_pixel = 0;       ///< bits per pixel of the new stream's pictures, never exceeded; 0 = no target
   double bit_rate = 0;             ///< bits per second, never exceeded; 0 = no target
-  /// least PSNR in dB, as the index predicts it; for volumes as measured, if the stream tells
+  /// Least PSNR in dB, as the index predicts it; for volumes as measured, if the stream tells.
   double psnr = 0;
   int layers = 0;  ///< the most whole layers; 0 = all
 
@@ -122,7 +122,7 @@ struct VerifyResult {
   std::uint64_t frames = 0;        ///< decoded frames
   std::uint64_t gops = 0;          ///< in the stream
   std::uint64_t damaged_gops = 0;  ///< of these, the damaged ones
-  /// what is damaged and where, a line each, at most about a hundred; empty: intact
+  /// What is damaged and where, a line each, at most about a hundred; empty: intact.
   std::vector<std::string> damage;
 };
 

@@ -22,7 +22,7 @@ struct ExtraBox {
 /// Size and error of a quality layer of a GOP.
 struct LayerInfo {
   std::uint64_t bytes = 0;  ///< of this layer's chunks
-  /// mean squared error up to this layer, coded as in FORMAT.md "Indx"; 65535 = unknown
+  /// Mean squared error up to this layer, coded as in FORMAT.md "Indx"; 65535 = unknown.
   std::uint16_t error = 65535;
 };
 
@@ -54,7 +54,7 @@ struct StreamInfo {
   std::string writer;             ///< name and version of the writing library
   Metadata metadata;              ///< parsed from `boxes`
   std::vector<ExtraBox> boxes{};  ///< the intact ones
-  /// those with a wrong checksum, kept behind the payload, that a reader may skip
+  /// Those with a wrong checksum, kept behind the payload, that a reader may skip.
   std::vector<ExtraBox> damaged_boxes{};
   bool has_index = false;     ///< `gops` comes from the index or a scan; else it is empty
   bool complete = false;      ///< the end of the stream was found

@@ -284,7 +284,7 @@ struct VolumeEncoderParams {
   /// Null (function or result): the CPU. The predictive profile and trials always run on the CPU.
   std::function<const Backend*(Profile profile)> backend;
 
-  /// called after every GOP with the number of slices coded so far
+  /// Called after every GOP with the number of slices coded so far.
   std::function<void(std::uint64_t slices)> progress;
   std::function<void(const std::string& text)> on_remark;  ///< receives findings and trials as text, a line each
 

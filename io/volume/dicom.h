@@ -25,7 +25,7 @@ inline constexpr char kExplicitBigEndian[] = "1.2.840.10008.1.2.2";
 struct DicomFile {
   std::string transfer_syntax;  ///< one of dicom_syntax(); guessed if the file does not say
   std::string photometric;      ///< RGB, YBR_FULL_422, …
-  /// pixels are not compressed; else only their presence and the elements before them are known
+  /// Pixels are not compressed; else only their presence and the elements before them are known.
   bool plain = false;
   bool readable = false;    ///< the data set is not compressed as a whole; else nothing below is known
   bool explicit_vr = true;  ///< elements have types, whatever the syntax says

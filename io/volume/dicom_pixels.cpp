@@ -70,7 +70,7 @@ constexpr std::uint32_t kPlanarConfiguration = dicom_tag(0x0028, 0x0006);
 constexpr std::uint32_t kPhotometric = dicom_tag(0x0028, 0x0004);
 constexpr std::uint32_t kDigitalSignatures = dicom_tag(0xFFFA, 0xFFFA);  // these two may follow the pixels
 constexpr std::uint32_t kTrailingPadding = dicom_tag(0xFFFC, 0xFFFC);
-// upper bound of a decoded frame: 65535 x 65535 pixels are refused
+// Upper bound of a decoded frame: 65535 x 65535 pixels are refused.
 constexpr std::size_t kHuge = std::size_t{1} << 31;
 
 unsigned octet(const std::byte* p) { return std::to_integer<unsigned>(*p); }
@@ -109,7 +109,7 @@ std::optional<Shape> shape_of_jpeg(const std::byte* p, std::size_t size) {
 
 std::optional<Shape> shape_of_jpeg2000(const std::byte* p, std::size_t size) {
   constexpr std::byte kStart[4] = {std::byte{0xFF}, std::byte{0x4F}, std::byte{0xFF}, std::byte{0x51}};
-  // the codestream may be inside boxes
+  // The codestream may be inside boxes.
   const std::byte* at = std::search(p, p + size, std::begin(kStart), std::end(kStart));
   if (p + size - at < 42) return std::nullopt;
   at += 4;

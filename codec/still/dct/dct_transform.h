@@ -34,7 +34,7 @@ std::unique_ptr<Transform> make_own_transform(ThreadPool& pool);
 /// The definition: O(n) sums per value and axis, on one thread. The baseline of the paper.
 std::unique_ptr<Transform> make_direct_transform();
 
-/// out (height columns, width rows) = transposed in; used between the axes.
+/// `out` (height columns, width rows) = transposed in; used between the axes.
 void transpose(const double* in, int width, int height, double* out, ThreadPool& pool);
 
 }  // namespace trivelet::dct

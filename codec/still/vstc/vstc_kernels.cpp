@@ -36,7 +36,7 @@ void transpose(const std::int16_t* in, std::ptrdiff_t in_stride, int w, int h, i
 
 void predict_angular(const std::uint16_t* ref, int side, int angle, int w, int h, int bits, bool edges,
                      std::int16_t* out, std::ptrdiff_t stride) {
-  // side = 1: the main reference is above; -1: it is on the left and the block is transposed.
+  // `side` = 1: the main reference is above; -1: it is on the left and the block is transposed.
   std::uint16_t buffer[3 * kMaxSide + 1 + 32];
   std::uint16_t* main = buffer + kMaxSide;  // main[0] is the corner
   for (int i = 0; i <= w + h; ++i) main[i] = ref[side * i];
@@ -160,7 +160,7 @@ void forward_any(const std::int16_t* in, std::ptrdiff_t in_stride, int rows, int
 void forward(const std::int16_t* in, std::ptrdiff_t in_stride, int rows, int lanes, const Coefficient* m, int log2_n,
              bool symmetric, int shift, std::int16_t* out, std::ptrdiff_t out_stride) {
   if (log2_n == 0) {
-    // a negative shift is a left shift
+    // A negative shift is a left shift.
     for (int y = 0; y < rows; ++y)
       for (int x = 0; x < lanes; x += kVector) store(out + y * out_stride + x, load(in + y * in_stride + x) << -shift);
     return;
