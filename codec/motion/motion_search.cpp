@@ -291,7 +291,7 @@ class RegionSearch {
       if (!seen) look(guesses[i].x, guesses[i].y);
     }
     static constexpr int kSteps[8][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 1}, {-1, 1}, {1, -1}};
-    for (int s = near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
+    for (int s = first_step(size, factor_, near); s >= 1; s /= 2) {
       if (s < kQuarters && !fine) {
         fine = true;
         const MotionVector v = best;
@@ -400,22 +400,22 @@ class RegionSearch {
       complete_cell(c, r_.older);
       consider(c, -1);
     }
-    if (r_.has_other) refine_both(target, stride, y, x, size, expected, found, cost[0] < cost[1] ? 0 : 1, consider);
+    MotionCell both;
+    both.mode = MotionMode::kBoth;
+    both.vector = found;
+    if (r_.has_other) consider(both, -1);
     MotionCell plain;
     plain_of(cy, cx, log2, plain);
     consider(plain, -1);
+    if (refines_both(best.cell.mode, size))
+      refine_both(target, stride, y, x, size, expected, both, cost[0] < cost[1] ? 0 : 1, consider);
     return best;
   }
 
-  // Two references: each vector in turn is refined against what the other one leaves.
+  // Two references: each vector of `c` in turn is refined against what the other one leaves.
   template <class F>
   void refine_both(const std::int16_t* target, std::ptrdiff_t stride, int y, int x, int size, const Pair& expected,
-                   const Pair& found, int better, const F& consider) {
-    MotionCell c;
-    c.mode = MotionMode::kBoth;
-    c.vector = found;
-    consider(c, -1);
-    if (size < kLeastRefined) return;
+                   MotionCell c, int better, const F& consider) {
     for (const int k : {1 - better, better}) {
       const auto kk = static_cast<std::size_t>(k);
       std::int16_t* rest = rest_.get();

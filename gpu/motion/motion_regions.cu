@@ -443,7 +443,6 @@ class RegionSearch {
     __syncwarp();
     if (lane() == 0) w_.looking = looking;
     __syncwarp();
-    const bool near = looking.near;
     const int place = lane() % kHalf;
     // Those that another lane has before are left out.
     const int packed = guess.x * (1 << 16) + guess.y;
@@ -452,7 +451,7 @@ class RegionSearch {
       seen = (__shfl_sync(kAllLanes, packed, lane() - place + i) == packed && i < place) || seen;
     Looked at = look(searches && has_guess && !seen, reference, expected, guess.x, guess.y, 1e30f, best);
     bool fine = false;
-    for (int s = near ? 2 : 2 * kQuarters; s >= 1; s /= 2) {
+    for (int s = first_step(looking.size, s_.blocks.factor, looking.near); s >= 1; s /= 2) {
       if (s < kQuarters && !fine) {
         fine = true;
         if (lane() == 0) w_.looking.fine = true;
@@ -601,13 +600,16 @@ class RegionSearch {
         complete_cell(c, r_.older);
         w_.considered[i] = c;
       }
-    if (r_.has_other) {
-      if (lane() == 0) w_.considered[2] = last;
-      if (size >= kLeastRefined) refine_both(y, x, size, expected, better, last);
+    const int n = r_.has_other ? 4 : 2;
+    if (lane() == 0) {
+      if (r_.has_other) w_.considered[2] = last;
+      w_.considered[n - 1] = constant;
     }
-    const int n = !r_.has_other ? 2 : size < kLeastRefined ? 4 : 6;
-    if (lane() == 0) w_.considered[n - 1] = constant;
     consider(n, 0, cy, cx, log2, best);
+    if (refines_both(best.cell.mode, size)) {
+      refine_both(y, x, size, expected, better, last);
+      consider(2, 0, cy, cx, log2, best);
+    }
     return best;
   }
 
@@ -624,7 +626,7 @@ class RegionSearch {
                                     .best;
       c.vector[kk] = {static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.x), 0)),
                       static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.y), 0))};
-      if (lane() == 0) w_.considered[3 + i] = c;
+      if (lane() == 0) w_.considered[i] = c;
     }
   }
 
