@@ -47,7 +47,7 @@ bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) 
 }
 
 /// "sound (aac, 48000 Hz, 2 channels)".
-std::string describe(const AVStream& stream) {
+std::string name_of_track(const AVStream& stream) {
   const AVCodecParameters& codec = *stream.codecpar;
   std::string text = std::string(kind_of(stream)) + " (" + avcodec_get_name(codec.codec_id);
   if (codec.codec_type == AVMEDIA_TYPE_AUDIO)
@@ -387,15 +387,15 @@ void SideStreamCopy::check_part(AVFormatContext& input, int video, const std::st
     const auto target = targets_.find(first);
     goes_on[first] = true;
     if (first < 0 && stream.codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT)
-      remarks_.push_back(describe(stream) + " of '" + name + "', for '" + options_.from + "' has no such track");
+      remarks_.push_back(name_of_track(stream) + " of '" + name + "', for '" + options_.from + "' has no such track");
     if (first < 0 || target == targets_.end()) continue;
     require(is_alike(*input_->streams[first]->codecpar, *stream.codecpar), ErrorKind::kBadArgument,
-            "'" + name + "' does not fit '" + options_.from + "': " + describe(stream) + " and " +
-                describe(*input_->streams[first]) + "; --only-video or --map leaves tracks out");
+            "'" + name + "' does not fit '" + options_.from + "': " + name_of_track(stream) + " and " +
+                name_of_track(*input_->streams[first]) + "; --only-video or --map leaves tracks out");
   }
   for (const auto& [first, target] : targets_)
     if (!goes_on[first])
-      remarks_.push_back(describe(*input_->streams[first]) + " in the time of '" + name + "', which has none");
+      remarks_.push_back(name_of_track(*input_->streams[first]) + " in the time of '" + name + "', which has none");
 }
 
 void SideStreamCopy::add_track(AVStream& from) {
