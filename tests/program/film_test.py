@@ -735,6 +735,24 @@ def test_lost_start(folder: Path) -> None:
     check("the first 2 pictures or fields need" in said, f"of interlaced films fields may be packets: {said}")
 
 
+def test_heif(folder: Path, film: Path) -> None:
+    """Of pictures in HEIF files what FFmpeg leaves out is named; those that it does not read are unsupported, not damaged."""
+    picture, tvl = folder / "picture.mp4", folder / "picture.tvl"
+    ffmpeg("-i", film, "-map", "0:v", "-frames:v", 1, "-c", "copy", picture)
+    whole = picture.read_bytes()
+    box = lambda name, content: (8 + len(content)).to_bytes(4, "big") + name + content  # noqa: E731
+    meta = box(b"meta", bytes(4) + box(b"free", box(b"irot", b"\1") + box(b"clap", bytes(32))))
+    picture.write_bytes(whole[:8] + b"mif1" + whole[12:] + meta)
+    told = "left out: rotation, cropping"
+    check(run("encode", picture, tvl, *FAST).count(told) == 1, "what a HEIF picture loses is named")
+    warnings = json.loads(run("info", picture, "--json", "--quiet"))["warnings"]
+    check(len(warnings) == 1 and told in warnings[0], f"info --json of a HEIF picture: {warnings}")
+    check(told not in run("info", film), "a film is no HEIF picture")
+    picture.write_bytes(box(b"ftyp", b"avif" + bytes(4) + b"avifmif1") + box(b"meta", bytes(4) + box(b"free", b"grid")) + box(b"mdat", bytes(99)))
+    said = run("encode", picture, tvl, *FAST, code=5)
+    check("in tiles that FFmpeg does not read" in said, f"a HEIF picture in tiles: {said}")
+
+
 def test_open_gops(folder: Path, film: Path) -> None:
     mkv = folder / "motion.mkv"
     run("encode", film, mkv, "--motion", "on", "--keyint", "64", "--frames", ":50", "-y", "--levels", "2x2", "--gop", "8")
@@ -836,6 +854,7 @@ def main() -> int:
         test_hdr(folder)
         test_open_gops(folder, film)
         test_lost_start(folder)
+        test_heif(folder, film)
         test_damage(folder)
     print(f"{len(failures)} failures")
     return 1 if failures else 0

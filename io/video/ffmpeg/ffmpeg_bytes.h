@@ -61,7 +61,8 @@ class CustomIo {
     if (whence == AVSEEK_SIZE) return static_cast<std::int64_t>(size);
     if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(bytes.position());
     if (whence == SEEK_END) offset += static_cast<std::int64_t>(size);
-    if (offset < 0) return AVERROR(EINVAL);
+    constexpr std::int64_t kFarthest = std::int64_t{1} << 43;  // file systems refuse what is farther
+    if (offset < 0 || offset > kFarthest) return AVERROR(EINVAL);
     return guarded([&] {
       bytes.seek(static_cast<std::uint64_t>(offset));
       return offset;

@@ -15,6 +15,7 @@
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_description.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
+#include "io/video/ffmpeg/ffmpeg_heif.h"
 #include "io/video/ffmpeg/ffmpeg_pictures.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"
@@ -104,6 +105,7 @@ class FfmpegReader final : public FrameReader {
     if (decoder.has_source() && !own_rate) read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
+    if (pictures_.decoder().has_source()) heif_ = heif_picture(path);
     pictures_.start(info_.format);
   }
 
@@ -169,6 +171,9 @@ class FfmpegReader final : public FrameReader {
     if (left_out_ > 0)
       all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
                     " others that are not in the file, and cannot be decoded; what follows is read");
+    if (heif_ && !heif_->left_out.empty())
+      all.push_back("a HEIF picture (AVIF, HEIC), of which the samples are read and these are left out: " +
+                    heif_->left_out);
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
@@ -240,6 +245,7 @@ class FfmpegReader final : public FrameReader {
   std::string name_;
   PictureStream pictures_;
   const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
+  std::optional<HeifPicture> heif_;
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device
   VideoInfo info_;
@@ -253,7 +259,16 @@ class FfmpegReader final : public FrameReader {
 
 Reader make_ffmpeg_reader(const std::string& path, Source source, const std::string& demuxer,
                           const ReaderOptions& options) {
-  return std::make_unique<FfmpegReader>(path, std::move(source), demuxer, options);
+  const bool can_read_again = source && source->size().has_value();
+  try {
+    return std::make_unique<FfmpegReader>(path, std::move(source), demuxer, options);
+  } catch (const Error& e) {
+    const std::optional<HeifPicture> heif = can_read_again ? heif_picture(path) : std::nullopt;
+    if (e.kind() != ErrorKind::kBadStream || !heif) throw;
+    fail(ErrorKind::kUnsupported, path + ": a HEIF picture (AVIF, HEIC)" + (heif->in_tiles ? " in tiles" : "") +
+                                      " that FFmpeg does not read; convert it first, for example to PNG (" + e.what() +
+                                      ")");
+  }
 }
 
 }  // namespace trivelet::io
