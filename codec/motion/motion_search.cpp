@@ -21,6 +21,7 @@ using namespace motion_choice;
 
 constexpr std::size_t kPictureMemory = std::size_t{168} << 20;  // limit for interpolated pictures; two are always kept
 constexpr int kNoLimit = 1 << 30;
+constexpr float kAnyCost = 1e30f;
 
 // Cost of a bit in units of MotionKernels::satd, for a quantiser step of one grey level at 8 bits. The optimum over CIF
 // clips at steps of 12 to 72 is flat.
@@ -252,7 +253,7 @@ class RegionSearch {
   // Searches the vector of a block in one reference: from the best of some guesses downhill in decreasing steps.
   float search_vector(int reference, const std::int16_t* target, std::ptrdiff_t target_stride, int y, int x, int size,
                       MotionVector expected, const MotionVector* guesses, int count, float lambda, bool near,
-                      MotionVector& best) const {
+                      float known, MotionVector& best) const {
     const SearchPicture& p = *pictures_[reference];
     float least = 1e30f;
     bool fine = false;
@@ -297,6 +298,7 @@ class RegionSearch {
         const MotionVector v = best;
         least = 1e30f;
         look(v.x, v.y);
+        if (!worth_refining(least, known, factor_)) return least;
       }
       // Places compared in the round before are skipped.
       MotionVector before;
@@ -381,6 +383,7 @@ class RegionSearch {
       found = best.cell.vector;
       return best;
     }
+    const float known = best.cost;
     float cost[2] = {1e30f, 1e30f};
     Pair expected{};
     for (int k = 0; k < references(); ++k) {
@@ -393,7 +396,7 @@ class RegionSearch {
       tries[n++] = coarse(y, x, size, k);
       if (around.any) tries[n++] = around.v[kk];
       for (int i = 0; i < guesses.count; ++i) tries[n++] = guesses.cell[static_cast<std::size_t>(i)].vector[kk];
-      cost[k] = search_vector(k, target, stride, y, x, size, expected[kk], tries, n, lambda_, false, found[kk]);
+      cost[k] = search_vector(k, target, stride, y, x, size, expected[kk], tries, n, lambda_, false, known, found[kk]);
       MotionCell c;
       c.mode = k == 0 ? MotionMode::kPast : MotionMode::kOther;
       c.vector[kk] = found[kk];
@@ -423,7 +426,7 @@ class RegionSearch {
                          size);
       const MotionVector tries[2] = {c.vector[kk], expected[kk]};
       MotionVector v = c.vector[kk];
-      search_vector(k, rest, kBlock, y, x, size, expected[kk], tries, 2, 2 * lambda_, true, v);
+      search_vector(k, rest, kBlock, y, x, size, expected[kk], tries, 2, 2 * lambda_, true, kAnyCost, v);
       c.vector[kk] = v;
       consider(c, -1);
     }

@@ -40,6 +40,7 @@ struct Looking {
   float lambda;
   bool near, fine;      ///< beside the prediction of the other reference; by transforms
   MotionVector beside;  ///< near: that of the other reference
+  float known;          ///< cost of the best of the neighbours' motions
 };
 
 /// What the lanes of a warp have in common.
@@ -457,6 +458,7 @@ class RegionSearch {
         if (lane() == 0) w_.looking.fine = true;
         __syncwarp();
         at = look(searches && place == 0, reference, expected, at.best.x, at.best.y, 1e30f, at.best);
+        searches = searches && worth_refining(at.least, looking.known, s_.blocks.factor);
       }
       // What the round before has looked at is not looked at again.
       MotionVector before;
@@ -578,7 +580,7 @@ class RegionSearch {
     if (place == 3 && any) guess = around.v[k];
     if (place >= with_around && place < with_around + guesses)
       guess = w_.guesses.cell[static_cast<std::size_t>(place - with_around)].vector[kk];
-    const Vector v = search_vectors({y, x, size, s_.lambda, false, false, {}}, searches, k, own,
+    const Vector v = search_vectors({y, x, size, s_.lambda, false, false, {}, best.cost}, searches, k, own,
                                     place < with_around + guesses, guess, found.v[k]);
     const auto of_half = [](MotionVector of, int half) {
       return MotionVector{static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(of.x), half * kHalf)),
@@ -621,8 +623,9 @@ class RegionSearch {
       const auto kk = static_cast<std::size_t>(k);
       const MotionVector other = inside(c.vector[1 - kk], y, x, size, height(), width());
       const MotionVector v = c.vector[kk];
-      const MotionVector best = search_vectors({y, x, size, 2 * s_.lambda, true, false, other}, lane() < kHalf, k,
-                                               expected.v[k], lane() < 2, lane() == 0 ? v : expected.v[k], v)
+      const Looking looking{y, x, size, 2 * s_.lambda, true, false, other, 1e30f};
+      const MotionVector best = search_vectors(looking, lane() < kHalf, k, expected.v[k], lane() < 2,
+                                               lane() == 0 ? v : expected.v[k], v)
                                     .best;
       c.vector[kk] = {static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.x), 0)),
                       static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.y), 0))};
