@@ -624,9 +624,9 @@ class RegionSearch {
       const MotionVector other = inside(c.vector[1 - kk], y, x, size, height(), width());
       const MotionVector v = c.vector[kk];
       const Looking looking{y, x, size, 2 * s_.lambda, true, false, other, 1e30f};
-      const MotionVector best = search_vectors(looking, lane() < kHalf, k, expected.v[k], lane() < 2,
-                                               lane() == 0 ? v : expected.v[k], v)
-                                    .best;
+      const MotionVector best =
+          search_vectors(looking, lane() < kHalf, k, expected.v[k], lane() < 2, lane() == 0 ? v : expected.v[k], v)
+              .best;
       c.vector[kk] = {static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.x), 0)),
                       static_cast<std::int16_t>(__shfl_sync(kAllLanes, static_cast<int>(best.y), 0))};
       if (lane() == 0) w_.considered[i] = c;
