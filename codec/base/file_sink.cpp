@@ -38,7 +38,7 @@ namespace {
 
 struct Temporary {
   std::atomic<bool> active{false};
-  std::atomic<bool> of_another{false};  ///< another process writes it; it is removed once that process has ended
+  std::atomic<bool> is_foreign{false};  ///< another process writes it; it is removed once that process has ended
   char path[PATH_MAX] = {};
   Temporary* next = nullptr;
 };
@@ -63,7 +63,7 @@ Temporary* remember(const std::string& path) {
 void forget(Temporary* node) {
   const std::lock_guard lock(temporaries_mutex);
   node->active.store(false);
-  node->of_another.store(false);
+  node->is_foreign.store(false);
   node->path[0] = '\0';
 }
 
@@ -356,7 +356,7 @@ const std::string& FileSink::temporary_path() const { return state_->temporary; 
 void remove_temporaries() noexcept {
   const int saved = errno;
   for (const Temporary* node = first_temporary.load(); node != nullptr; node = node->next) {
-    if (node->of_another.load())
+    if (node->is_foreign.load())
       remove_if_abandoned(node->path);
     else if (node->active.load())
       ::unlink(node->path);
@@ -364,6 +364,6 @@ void remove_temporaries() noexcept {
   errno = saved;
 }
 
-void remove_with_temporaries(const std::string& path) { remember(resolve(path) + kPart)->of_another.store(true); }
+void remove_with_temporaries(const std::string& path) { remember(resolve(path) + kPart)->is_foreign.store(true); }
 
 }  // namespace trivelet

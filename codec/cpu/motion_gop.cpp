@@ -115,9 +115,9 @@ MotionKey MotionTransform::last_frame_of(const Gop& gop, const MotionPlaces& pla
                       static_cast<std::ptrdiff_t>(to.shape.width) * to.shape.height});
   }
   load(last, {1, GopKey::kFirst, places.levels}, {}, fields);
-  MotionKey of_last = last_frame();
+  MotionKey last_key = last_frame();
   loaded_.clear();
-  return of_last;
+  return last_key;
 }
 
 MotionSearchParams MotionTransform::search_params(float step, int levels, bool may_close) const {

@@ -181,12 +181,12 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
 
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
   BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
-  const std::uint64_t of_gop = s.memory_needed();
+  const std::uint64_t gop_memory = s.memory_needed();
   if (params.reads_ahead)
     options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
   if (params.limits.memory > 0)  // one GOP fits the limit, as was checked
     options.lanes = static_cast<int>(
-        std::clamp<std::uint64_t>(params.limits.memory / of_gop, 1, static_cast<std::uint64_t>(options.lanes)));
+        std::clamp<std::uint64_t>(params.limits.memory / gop_memory, 1, static_cast<std::uint64_t>(options.lanes)));
   s.backend = b.make_decoder(s.header, s.reduction, options);
   s.allocate = b.allocate;
   s.make_geometry = b.geometry;

@@ -171,11 +171,11 @@ void HeadRows::resize(std::size_t blocks) {
 HeadCodes head_codes(const HeadRows& rows, bool first_layer, bool root) {
   constexpr std::uint64_t kFixedBits = 6 + 1 + 5;
   HeadCodes codes;
-  std::uint64_t of_sizes = 0;
-  std::uint64_t of_cuts = 0;
-  codes.nominal = best_nominal(rows, codes.uniform, of_cuts);
-  codes.rice = best_rice(rows, of_sizes);
-  codes.bits = kFixedBits + of_sizes + of_cuts;
+  std::uint64_t size_cost = 0;
+  std::uint64_t cut_cost = 0;
+  codes.nominal = best_nominal(rows, codes.uniform, cut_cost);
+  codes.rice = best_rice(rows, size_cost);
+  codes.bits = kFixedBits + size_cost + cut_cost;
   int top_before = 0;
   for (std::size_t i = 0; i < rows.low.size(); ++i) {
     codes.body += rows.size[i];

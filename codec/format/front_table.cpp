@@ -97,8 +97,8 @@ std::uint64_t place_of_front_table(ByteSource& stream) {
 std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, bool heads) {
   const std::uint64_t bands = static_cast<std::uint64_t>(header.temporal_bands());
   const std::uint64_t chunks = header.layers * bands * (header.spatial_levels + std::uint64_t{1});
-  const std::uint64_t of_gop = 80 + std::uint64_t{6} * header.layers + 6 * chunks;
-  const std::uint64_t room = 96 + checked_mul(gops, of_gop);
+  const std::uint64_t gop_bytes = 80 + std::uint64_t{6} * header.layers + 6 * chunks;
+  const std::uint64_t room = 96 + checked_mul(gops, gop_bytes);
   if (!heads) return static_cast<std::size_t>(room);
   const auto blocks_along = [&](int n) {
     return static_cast<std::uint64_t>((n + header.block_size() - 1) / header.block_size());

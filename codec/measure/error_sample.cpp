@@ -176,7 +176,7 @@ std::vector<SampledError> ErrorSample::errors(const Gop& gop, const GopChoices& 
   std::vector<SampledError> errors;
   for (std::size_t p = 0; p < points.size(); ++p) {
     std::vector<ErrorShare> at;
-    for (const std::vector<ErrorShare>& of_unit : shares) at.push_back(of_unit[p]);
+    for (const std::vector<ErrorShare>& unit_shares : shares) at.push_back(unit_shares[p]);
     errors.push_back(error_of_all(control.error(*points[p]), weights, at));
   }
   return errors;

@@ -206,13 +206,13 @@ void ErrorWindow<T>::cut_block(const BlockCut<T>& block, int number, SimdLevel s
   const CoefficientKernels<T>& kernels = coefficient_kernels<T>(simd);
   for (std::size_t i = 0; i < bands_.size(); ++i) {
     const Band& b = bands_[i];
-    const Subband& of_picture = grid_.table().all()[i];
-    const BlockGrid::Patch patch = grid_.patch(of_picture, number / grid_.columns(), number % grid_.columns());
+    const Subband& picture_band = grid_.table().all()[i];
+    const BlockGrid::Patch patch = grid_.patch(picture_band, number / grid_.columns(), number % grid_.columns());
     const Field<T> from = subband_view(coefficients_, table_.all()[i]);
     const Field<T> to = subband_view(decoded_, table_.all()[i]);
     const CutRow<T> row = block.row(i);
     for (int t = 0; t < from.shape.frames; ++t) {
-      const Shift& shift = shifts_[static_cast<std::size_t>(of_picture.frame_origin + t * of_picture.frame_step)];
+      const Shift& shift = shifts_[static_cast<std::size_t>(picture_band.frame_origin + t * picture_band.frame_step)];
       const int top = b.y + (shift.y >> b.levels_y), beside = b.x + (shift.x >> b.levels_x);
       const int left = std::max(0, patch.x - beside);
       const int width = std::min(from.shape.width, patch.x - beside + patch.width) - left;

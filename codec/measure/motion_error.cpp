@@ -536,7 +536,7 @@ std::vector<SampledError> MotionErrorSample::errors(const Gop& gop, const GopCho
   std::vector<SampledError> errors;
   for (std::size_t p = 0; p < points.size(); ++p) {
     std::vector<ErrorShare> at;
-    for (const std::vector<ErrorShare>& of_unit : shares) at.push_back(of_unit[p]);
+    for (const std::vector<ErrorShare>& unit_shares : shares) at.push_back(unit_shares[p]);
     errors.push_back(error_of_all(control.error(layers[points[p]]), weights, at));
     if (!header_.lossless && !looks_at_all(header_)) errors.back().error *= kUnseen;
   }

@@ -140,7 +140,7 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
 StepSample::~StepSample() = default;
 
 StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
-  std::vector<StepAmounts> of_windows(windows_.size());
+  std::vector<StepAmounts> window_amounts(windows_.size());
   GopChoices choice = choices;
   choice.passes = true;
   choice.spare_last_pass = false;
@@ -150,10 +150,10 @@ StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
     w.coded = true;
     require(w.coder->pull(w.result), ErrorKind::kInternal, "the backend lost a GOP");
     w.control.emplace(w.header, w.result);
-    of_windows[static_cast<std::size_t>(i)] = StepAmounts(*w.control, static_cast<double>(choice.step));
+    window_amounts[static_cast<std::size_t>(i)] = StepAmounts(*w.control, static_cast<double>(choice.step));
   });
   StepAmounts sum;
-  for (std::size_t i = 0; i < windows_.size(); ++i) sum.add(of_windows[i], windows_[i]->weight);
+  for (std::size_t i = 0; i < windows_.size(); ++i) sum.add(window_amounts[i], windows_[i]->weight);
   return sum;
 }
 
@@ -170,12 +170,12 @@ double StepSample::excess(const GopChoices& coded_with, double step, ThreadPool&
     predicted[n] = w.weight * w.control->error(cuts);
   });
   double all = 0;
-  double of_these = 0;
+  double predicted_sum = 0;
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     all += actual[i];
-    of_these += predicted[i];
+    predicted_sum += predicted[i];
   }
-  return of_these > 0 && all > 0 ? all / of_these : 1;
+  return predicted_sum > 0 && all > 0 ? all / predicted_sum : 1;
 }
 
 }  // namespace trivelet

@@ -118,14 +118,14 @@ struct BlockDecoder::State {
   void read_map(const Tiles& tiles) {
     map.assign(static_cast<std::size_t>(tiles.count()), 0);
     if (tables.classes.empty()) return;
-    std::vector<const std::uint32_t*> of_class;
+    std::vector<const std::uint32_t*> class_lookups;
     std::vector<Lookup> memory(tables.classes.size());
-    for (std::size_t i = 0; i < memory.size(); ++i) of_class.push_back(make_lookup(tables.classes[i], memory[i]));
+    for (std::size_t i = 0; i < memory.size(); ++i) class_lookups.push_back(make_lookup(tables.classes[i], memory[i]));
     const auto group = static_cast<std::size_t>(tiles.of_group());
     std::uint32_t seen = 0;
     for (std::size_t i = 0; i < map.size(); ++i) {
       const std::size_t before = i >= group ? map[i - group] : i > 0 ? map[i - 1] : 0;
-      const std::uint32_t entry = tokens.look(of_class[before]);
+      const std::uint32_t entry = tokens.look(class_lookups[before]);
       tokens.pass(entry);
       seen |= entry;
       map[i] = static_cast<std::uint8_t>(entry & 127);
@@ -161,16 +161,16 @@ void BlockDecoder::State::read_vectors(int frames, int height, int width) {
   if (motion.moves.empty()) return;
   motion.start(frames, height, width);
   std::array<Lookup, kVectorContexts> memory;
-  std::array<const std::uint32_t*, kVectorContexts> of_context{};
-  for (std::size_t c = 0; c < kVectorContexts; ++c) of_context[c] = make_lookup(tables.vectors[c], memory[c]);
+  std::array<const std::uint32_t*, kVectorContexts> context_lookups{};
+  for (std::size_t c = 0; c < kVectorContexts; ++c) context_lookups[c] = make_lookup(tables.vectors[c], memory[c]);
   for (int z = 1; z < frames; ++z) {
     if (!motion.moves_in(z)) continue;
     MotionVector* v = motion.of(z);
     for (int r = 0; r < motion.rows; ++r)
       for (int c = 0; c < motion.columns; ++c, ++v) {
         const BlockMotion::Guess g = motion.guess(z, r, c);
-        const int x = g.vector.x + read_difference(of_context[g.context]);
-        const int y = g.vector.y + read_difference(of_context[g.context + 1]);
+        const int x = g.vector.x + read_difference(context_lookups[g.context]);
+        const int y = g.vector.y + read_difference(context_lookups[g.context + 1]);
         if (std::max(std::abs(x), std::abs(y)) > kMaxVector)
           bad("a vector of " + std::to_string(x) + ", " + std::to_string(y) + " quarters of a sample; the limit is " +
               std::to_string(kMaxVector));
@@ -191,7 +191,7 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
   const std::uint16_t* around = ahead.around.data();
   const std::uint8_t* flat = ahead.flat.data();
   const LevelEntry* levels = level_table().data();
-  const std::uint32_t* const* of_context = lookup_of.data();
+  const std::uint32_t* const* context_lookups = lookup_of.data();
   Tokens t = tokens;
   std::uint32_t seen = 0;
   int outside = 0;  // negative if a number was out of range
@@ -220,7 +220,7 @@ void BlockDecoder::State::decode_row(int frame, int y, int low, int high) {
         const int fraction = prediction - (((prediction + 8) >> kFractionBits) << kFractionBits);
         context = context_of(levels[place_of(sum)], fraction);
       }
-      const std::uint32_t entry = t.look(of_context[context]);
+      const std::uint32_t entry = t.look(context_lookups[context]);
       t.pass(entry);
       seen |= entry;
       const auto token = static_cast<int>(entry & 127);

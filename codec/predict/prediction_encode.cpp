@@ -263,14 +263,14 @@ void BlockEncoder::State::make_tables() {
   if (differs) make(kContexts, tables.first_samples, tables.first_zero);
   const std::size_t classes = model.head.classes.size();
   if (classes > 1) {
-    std::vector<Counts> of_class(classes, Counts(kTokens));
-    for (std::size_t t = 0; t < model.map.size(); ++t) ++of_class[class_before(t)][model.map[t]];
-    for (const Counts& c : of_class) tables.classes.push_back(frequencies_of(c));
+    std::vector<Counts> class_counts(classes, Counts(kTokens));
+    for (std::size_t t = 0; t < model.map.size(); ++t) ++class_counts[class_before(t)][model.map[t]];
+    for (const Counts& c : class_counts) tables.classes.push_back(frequencies_of(c));
   }
   if (!model.head.motion.moves.empty()) {
-    std::vector<Counts> of_vectors(kVectorContexts, Counts(kTokens));
-    for (const Symbol s : vector_symbols) ++of_vectors[s >> 7][s & 127];
-    for (const Counts& c : of_vectors) tables.vectors.push_back(frequencies_of(c));
+    std::vector<Counts> vector_counts(kVectorContexts, Counts(kTokens));
+    for (const Symbol s : vector_symbols) ++vector_counts[s >> 7][s & 127];
+    for (const Counts& c : vector_counts) tables.vectors.push_back(frequencies_of(c));
   }
 }
 
@@ -323,10 +323,10 @@ void BlockEncoder::State::put_samples() {
     const std::size_t context = symbols[i] >> 7;
     const std::size_t token = symbols[i] & 127;
     const bool is_first = context >= kContexts;
-    const std::size_t of_frame = is_first ? context - kContexts : context;
-    const bool is_flat = of_frame < kFlatContexts;
+    const std::size_t frame_context = is_first ? context - kContexts : context;
+    const bool is_flat = frame_context < kFlatContexts;
     if (!is_flat || token != 0) states.put(slots[context][token]);
-    if (is_flat) states.put<kZeroBits>(flat[of_frame + (is_first ? kFlatContexts : 0)][token != 0]);
+    if (is_flat) states.put<kZeroBits>(flat[frame_context + (is_first ? kFlatContexts : 0)][token != 0]);
   }
 }
 
@@ -414,9 +414,9 @@ bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t
   for (std::size_t i = 0; i < s.symbols_end; ++i) {
     const std::size_t context = s.symbols[i] >> 7;
     const std::size_t token = s.symbols[i] & 127;
-    const std::size_t of_frame = context % kContexts;
-    if (of_frame < kFlatContexts) {
-      const std::uint32_t zero = context < kContexts ? tables.zero[of_frame] : first_zero[of_frame];
+    const std::size_t frame_context = context % kContexts;
+    if (frame_context < kFlatContexts) {
+      const std::uint32_t zero = context < kContexts ? tables.zero[frame_context] : first_zero[frame_context];
       token == 0 ? reader.expect<kZeroBits>(0, zero) : reader.expect<kZeroBits>(zero, kZeroSum - zero);
       if (token == 0) continue;
     }

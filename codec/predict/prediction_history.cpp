@@ -25,13 +25,13 @@ std::array<LevelEntry, kLevelEntries> make_level_table() {
 }  // namespace
 
 const std::array<std::uint8_t, kLevelEntries + 3>& contexts_by_place() {
-  static const std::array<std::uint8_t, kLevelEntries + 3> of_place = [] {
+  static const std::array<std::uint8_t, kLevelEntries + 3> level_by_place = [] {
     std::array<std::uint8_t, kLevelEntries + 3> t{};
     for (int sum = 0; sum <= kMaxSum; ++sum)
       t[place_of(sum)] = static_cast<std::uint8_t>(kFlatContexts + std::min(level_of(sum), kAheadLevels - 1));
     return t;
   }();
-  return of_place;
+  return level_by_place;
 }
 
 const std::array<LevelEntry, kLevelEntries>& level_table() {

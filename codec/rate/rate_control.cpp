@@ -35,13 +35,13 @@ ErrorWeights error_weights(const StreamHeader& header, int component, const Subb
                             header.lossless);
     for (int b = 0; b < axis.temporal_bands(); ++b) {
       const Subband& s = axis.lowest(b);
-      std::vector<double> of_frame;
+      std::vector<double> frame_weights;
       for (int t = 0; t < s.shape.frames; ++t) {
         const auto f = static_cast<std::size_t>(s.frame_origin + t * s.frame_step);
         const double gain = frame_gains.empty() ? 1.0 : frame_gains[f] / 64.0;
-        of_frame.push_back(energies[f] / (s.norm * s.norm * gain * gain));
+        frame_weights.push_back(energies[f] / (s.norm * s.norm * gain * gain));
       }
-      w.frame.push_back(std::move(of_frame));
+      w.frame.push_back(std::move(frame_weights));
     }
   }
   return w;

@@ -109,12 +109,12 @@ std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavel
           std::pow(kOfLevel, s.temporal_band) / (s.norm * s.norm);
 
   std::vector<double> gain2(n, 1);
-  std::vector<double> of_frame(n);
+  std::vector<double> frame_error(n);
   for (int round = 0; round < kRounds; ++round) {
-    std::fill(of_frame.begin(), of_frame.end(), 0.0);
+    std::fill(frame_error.begin(), frame_error.end(), 0.0);
     for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t f = 0; f < n; ++f) of_frame[f] += squares[i][f] * error[i] / gain2[i];
-    std::vector<double> sorted = of_frame;
+      for (std::size_t f = 0; f < n; ++f) frame_error[f] += squares[i][f] * error[i] / gain2[i];
+    std::vector<double> sorted = frame_error;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n / 2), sorted.end());
     const double median = sorted[n / 2];
     for (std::size_t i = 0; i < n; ++i) {
@@ -122,7 +122,7 @@ std::vector<std::uint8_t> even_frame_gains(int frames, int levels, Wavelet wavel
       double weighted = 0;
       for (std::size_t f = 0; f < n; ++f) {
         sum += squares[i][f];
-        weighted += squares[i][f] * of_frame[f];
+        weighted += squares[i][f] * frame_error[f];
       }
       gain2[i] = std::clamp(gain2[i] * std::sqrt(weighted / (sum * median)), 1.0, kMostSquared);
     }

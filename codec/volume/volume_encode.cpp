@@ -200,20 +200,20 @@ VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams
 /// An order-independent hash of all slices.
 class SliceHash {
  public:
-  explicit SliceHash(std::uint64_t slices) : of_slices_(static_cast<std::size_t>(slices)) {}
+  explicit SliceHash(std::uint64_t slices) : slice_hashes_(static_cast<std::size_t>(slices)) {}
   void set(std::uint64_t slice, const std::byte* voxels, std::size_t bytes) {
     XxHash64 h;
     h.update(voxels, bytes);
-    of_slices_[static_cast<std::size_t>(slice)] = h.digest();
+    slice_hashes_[static_cast<std::size_t>(slice)] = h.digest();
   }
   std::uint64_t digest() const {
     XxHash64 all;
-    all.update(of_slices_.data(), of_slices_.size() * sizeof(std::uint64_t));
+    all.update(slice_hashes_.data(), slice_hashes_.size() * sizeof(std::uint64_t));
     return all.digest();
   }
 
  private:
-  std::vector<std::uint64_t> of_slices_;
+  std::vector<std::uint64_t> slice_hashes_;
 };
 
 // Bytes of slices that all threads together process at once.
