@@ -7,8 +7,8 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kBefore = kMotionTapsBefore;
-constexpr int kBehind = kMotionTaps - kBefore - 1;
+constexpr int kTapsAhead = kMotionTapsBefore;
+constexpr int kTapsBehind = kMotionTaps - kTapsAhead - 1;
 static_assert(kMotionPartColumns == kMotionCell);
 
 bool takes_past(const MotionCell& c, const MotionReferences& references) { return c.uses(0) || references.other < 0; }
@@ -184,8 +184,8 @@ MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const B
   const int ex = eighths(v.x, lifted_.component.scale.shift_x);
   const int ey = eighths(v.y, lifted_.component.scale.shift_y);
   const int phase_x = ex & 7, phase_y = ey & 7;
-  const int left = phase_x != 0 ? kBefore : 0, right = phase_x != 0 ? kBehind : 0;
-  const int above = phase_y != 0 ? kBefore : 0, below = phase_y != 0 ? kBehind : 0;
+  const int left = phase_x != 0 ? kTapsAhead : 0, right = phase_x != 0 ? kTapsBehind : 0;
+  const int above = phase_y != 0 ? kTapsAhead : 0, below = phase_y != 0 ? kTapsBehind : 0;
   const int x = block.x + (ex >> 3);
   const int y = block.y + (ey >> 3);
   Samples from;

@@ -7,13 +7,14 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::int32_t kNoLimit = 1 << 30;
+constexpr std::int32_t kUnlimitedUpdate = 1 << 30;
 
 }  // namespace
 
 MotionUpdater::MotionUpdater(const LiftedComponent& lifted)
     : lifted_(lifted),
-      limit_(lifted.differences ? kNoLimit : motion_update_limit(lifted.component.fraction, lifted.component.bits)),
+      limit_(lifted.differences ? kUnlimitedUpdate
+                                : motion_update_limit(lifted.component.fraction, lifted.component.bits)),
       scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
 
 void MotionUpdater::run(int level, bool inverse) {
