@@ -17,7 +17,7 @@ constexpr int kBlockSide = 8;  // of blocks, in samples of the reduced picture
 constexpr int kSearchReach =
     12;  // of the search, in samples of the reduced picture: every second place, then those beside
 constexpr int kPairsLookedAt = 4;  // approximate number of frames examined for a distance
-constexpr int kAnyCost = 1 << 30;
+constexpr int kEndlessCost = 1 << 30;
 constexpr int kReducedBits = 12;  // of samples of reduced pictures
 // A block is lost when its best prediction leaves more than this percentage of what its own mean leaves.
 constexpr int kLostShare = 70;
@@ -82,7 +82,7 @@ class BlockPrediction {
   bool is_lost(const ReducedPicture& past, const ReducedPicture& other) {
     const int limit = own() * kLostShare / 100;
     if (find(past, first_) <= limit || find(other, second_) <= limit) return false;
-    return kernels_.satd_mean(block_, width_, first_, second_, kBlockSide, kBlockSide, kBlockSide, kAnyCost) > limit;
+    return kernels_.satd_mean(block_, width_, first_, second_, kBlockSide, kBlockSide, kBlockSide, kEndlessCost) > limit;
   }
 
  private:
@@ -92,17 +92,17 @@ class BlockPrediction {
     for (int j = 0; j < kBlockSide; ++j)
       for (int i = 0; i < kBlockSide; ++i) sum += block_[j * width_ + i];
     std::fill_n(first_, kBlockSide, static_cast<std::int16_t>((sum + kBlockSide * kBlockSide / 2) >> 6));
-    return kernels_.satd(block_, width_, first_, 0, kBlockSide, kBlockSide, kAnyCost);
+    return kernels_.satd(block_, width_, first_, 0, kBlockSide, kBlockSide, kEndlessCost);
   }
 
   // The SATD that the best place in another picture leaves, to half a sample. `best` gets the samples there.
   int find(const ReducedPicture& p, std::int16_t* best) const {
-    int least = kAnyCost, by = 0, bx = 0;
+    int least = kEndlessCost, by = 0, bx = 0;
     const auto look = [&](int dy, int dx) {
       const int j = y_ + dy, i = x_ + dx;
       if (j < 0 || i < 0 || j + kBlockSide > p.height || i + kBlockSide > p.width) return;
       constexpr int kPerSample = 4;
-      const int d = kernels_.sad(block_, width_, p.at(j, i), p.width, kBlockSide, kBlockSide, kAnyCost) +
+      const int d = kernels_.sad(block_, width_, p.at(j, i), p.width, kBlockSide, kBlockSide, kEndlessCost) +
                     kPerSample * (std::abs(dy) + std::abs(dx));
       if (d >= least) return;
       least = d;
@@ -118,7 +118,7 @@ class BlockPrediction {
     const int y = y_ + by, x = x_ + bx;
     const std::int16_t* from = p.at(y, x);
     for (int j = 0; j < kBlockSide; ++j) std::copy_n(from + j * p.width, kBlockSide, best + j * kBlockSide);
-    int cost = kernels_.satd(block_, width_, best, kBlockSide, kBlockSide, kBlockSide, kAnyCost);
+    int cost = kernels_.satd(block_, width_, best, kBlockSide, kBlockSide, kBlockSide, kEndlessCost);
     if (y < 1 || x < 1 || y + kBlockSide >= p.height || x + kBlockSide >= p.width) return cost;
     for (int hy = -1; hy <= 1; ++hy)
       for (int hx = -1; hx <= 1; ++hx) {
@@ -130,7 +130,7 @@ class BlockPrediction {
             between[j * kBlockSide + i] =
                 static_cast<std::int16_t>((s[0] + s[hx] + s[hy * p.width] + s[hy * p.width + hx] + 2) >> 2);
           }
-        const int d = kernels_.satd(block_, width_, between, kBlockSide, kBlockSide, kBlockSide, kAnyCost);
+        const int d = kernels_.satd(block_, width_, between, kBlockSide, kBlockSide, kBlockSide, kEndlessCost);
         if (d >= cost) continue;
         cost = d;
         std::copy_n(between, kBlockSide * kBlockSide, best);
