@@ -82,7 +82,8 @@ class BlockPrediction {
   bool is_lost(const ReducedPicture& past, const ReducedPicture& other) {
     const int limit = own() * kLostShare / 100;
     if (find(past, first_) <= limit || find(other, second_) <= limit) return false;
-    return kernels_.satd_mean(block_, width_, first_, second_, kBlockSide, kBlockSide, kBlockSide, kEndlessCost) > limit;
+    return kernels_.satd_mean(block_, width_, first_, second_, kBlockSide, kBlockSide, kBlockSide, kEndlessCost) >
+           limit;
   }
 
  private:
