@@ -24,17 +24,27 @@ tvl_encode_params default_encode_params() {
   p.spatial_levels = d.spatial_levels;
   p.temporal_wavelet = static_cast<std::int32_t>(d.temporal);
   p.spatial_wavelet = static_cast<std::int32_t>(d.spatial);
-  p.layout = static_cast<std::int32_t>(d.layout);
-  p.staged = d.fast_mode == FastMode::kStaged;
+  p.reserved_layout = TVL_T2D;
+  p.reserved_staged = 1;
   p.block_size = d.block_size;
   p.layers = d.layers;
-  p.even_ends = d.even_ends;
+  p.reserved_even_ends = 1;
   p.measure_errors = d.measure_errors;
   p.device = TVL_CPU;
   return p;
 }
 
+// Programs that were compiled with an earlier header may ask for what is no longer written.
+void check_reserved(const char* name, std::int32_t value, std::int32_t only) {
+  require(value == only, ErrorKind::kUnsupported,
+          std::string(name) + " is " + std::to_string(value) + "; only " + std::to_string(only) +
+              " is written, as tvl_encode_params_init sets it");
+}
+
 EncoderParams to_params(const tvl_encode_params& p) {
+  check_reserved("layout", p.reserved_layout, TVL_T2D);
+  check_reserved("staged", p.reserved_staged, 1);
+  check_reserved("even_ends", p.reserved_even_ends, 1);
   EncoderParams out;
   out.lossless = p.lossless != 0;
   if (!out.lossless) {
@@ -50,13 +60,10 @@ EncoderParams to_params(const tvl_encode_params& p) {
   out.spatial_levels = p.spatial_levels;
   out.temporal = to_enum<Wavelet>(p.temporal_wavelet, TVL_REV137, "temporal_wavelet");
   out.spatial = to_enum<Wavelet>(p.spatial_wavelet, TVL_REV137, "spatial_wavelet");
-  out.layout = to_enum<Layout>(p.layout, TVL_DYADIC, "layout");
   out.motion = to_enum<Motion>(p.motion, TVL_MOTION_AUTO, "motion");
   out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_PREDICTIVE, "profile");
-  out.fast_mode = p.staged ? FastMode::kStaged : FastMode::kRaw;
   out.block_size = p.block_size;
   out.layers = p.layers;
-  out.even_ends = p.even_ends != 0;
   out.visual = p.visual != 0;
   out.part_checks = p.part_checks != 0;
   out.measure_errors = p.measure_errors != 0;

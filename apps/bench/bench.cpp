@@ -382,6 +382,7 @@ void print_json(const Result& r) {
 }
 
 int run(const Options& options, const Common& common, const Command& app, bool on_gpu) {
+  require(!app.typed("--layout"), ErrorKind::kBadArgument, "--layout is for volumes; 'bench' codes videos; drop it");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
           "--format describes an input file, but there is none: the clip is synthesised");

@@ -296,18 +296,13 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .type_name("N")
       .group(kStructureGroup);
   app.add_option("--layout", options.layout,
-                 "t+2d: all temporal levels first; dyadic: time, rows, columns level by level")
+                 "Volumes: dyadic = depth, rows and columns level by level, t+2d = all levels of depth first [dyadic]")
       .one_of({"t+2d", "dyadic"})
-      .show_default()
       .group(kStructureGroup);
   app.add_option(
          "--profile", options.profile,
          "Entropy coder [dense; with --preset fast: fast]. fast needs a fifth more bytes and a tenth of the time")
       .one_of({"fast", "dense"})
-      .group(kStructureGroup);
-  app.add_option("--mode", options.mode, "Significance in the fast profile: staged is smaller, raw is simpler")
-      .one_of({"staged", "raw"})
-      .show_default()
       .group(kStructureGroup);
   app.add_option("--block-size", options.block_size,
                  "Side of the code blocks in samples [128, with --motion 256 in pictures of at most 720x576]")
@@ -320,8 +315,6 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .type_name("N")
       .group(kStructureGroup);
   app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP at scene cuts").group(kStructureGroup);
-  app.add_flag("--plain-ends", options.plain_ends, "Do not spend more bits on the first and last frames of GOPs")
-      .group(kStructureGroup);
 }
 
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
@@ -344,7 +337,6 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.visual = options.tune == "visual";
   require(!(params.visual && options.lossless), ErrorKind::kBadArgument,
           "--tune visual weights errors, and --lossless has none; drop one of them");
-  params.even_ends = !options.plain_ends;
   params.lossless = options.lossless;
   params.quality = options.quality;
   params.step = options.step;
@@ -369,12 +361,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint needs GOPs that refer to each other; add --motion on or auto");
   params.key_interval = options.key_interval;
-  params.layout = options.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
   params.profile = fast ? Profile::kFast : Profile::kDense;
-  require(fast || !app.typed("--mode"), ErrorKind::kBadArgument,
-          "--mode is for the fast profile; add --profile fast or drop it");
-  params.fast_mode = options.mode == "raw" ? FastMode::kRaw : FastMode::kStaged;
   if (app.typed("--block-size")) params.block_size = options.block_size;
   params.layers = options.layers;
   params.threads = common.threads;

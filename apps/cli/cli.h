@@ -125,14 +125,12 @@ struct CodingOptions {
   std::string levels;
   std::string spatial_wavelet;
   std::string temporal_wavelet;
-  std::string layout = "t+2d";
+  std::string layout = "dyadic";
   std::string motion = "off";
   int key_interval = 0;
   std::string profile;
-  std::string mode = "staged";
   int block_size = 128;
   int layers = EncoderParams{}.layers;
-  bool plain_ends = false;
 };
 void add_coding_options(Command& app, CodingOptions& options);
 /// `app` reports which options were typed; they are stored in EncoderParams::settings.

@@ -38,8 +38,8 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
 }
 
 // What prediction does not have.
-constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
-                                           "--profile", "--mode",    "--layers",           "--motion"};
+constexpr const char* kWaveletOptions[] = {"--levels", "--wavelet", "--temporal-wavelet", "--layout", "--profile",
+                                           "--layers", "--motion"};
 
 /// What the first part has chosen.
 void take_pinned(const EncodeOptions& options, const StreamLayout& first, EncoderParams& params) {

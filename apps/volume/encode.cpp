@@ -50,7 +50,7 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
   if (app.typed("--levels")) v.slice_levels = p.spatial_levels;
   if (app.typed("--wavelet")) v.slice_wavelet = p.spatial;
   if (app.typed("--temporal-wavelet")) v.depth_wavelet = p.temporal;
-  if (app.typed("--layout")) v.layout = p.layout;
+  if (app.typed("--layout")) v.layout = options.coding.layout == "dyadic" ? Layout::kDyadic : Layout::kT2d;
   if (app.typed("--gop") && !v.layout && options.transform != "prediction") v.layout = Layout::kDyadic;
   v.profile = p.profile;
   // The fast preset has a transform that a GPU supports, too.
@@ -61,7 +61,6 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
             "--profile is for wavelets; drop it or --transform prediction");
     v.profile = Profile::kDense;  // whatever the preset sets for wavelets
   }
-  v.fast_mode = p.fast_mode;
   v.block_size = options.coding.block_size;
   // A segment of a block is coded by one thread of a device, decision after decision: there must be thousands of them,
   // and short ones. With loss there are few decisions.
@@ -122,7 +121,7 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
 
 void refuse_volume_options(const Command& app) {
   for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify",
-                             "--verify-full", "--type", "--series", "--only-matching"})
+                             "--verify-full", "--type", "--series", "--only-matching", "--layout"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
 }
 
@@ -133,7 +132,7 @@ VolumeTyped typed_volume(const EncodeOptions& options) {
 
 int run_volume(const EncodeOptions& options, const Common& common, const Command& app) {
   for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
-                             "--plain-ends", "--joinable", "--pin-from", "--resume", "--hwaccel"})
+                             "--joinable", "--pin-from", "--resume", "--hwaccel"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,

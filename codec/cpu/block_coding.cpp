@@ -14,7 +14,7 @@ BlockCoding::BlockCoding(CpuContext& context) : context_(context) {
     if (context.header.profile == Profile::kDense)
       dense_.push_back(std::make_unique<DenseEncoder>(nullptr, context.simd));
     else
-      fast_.push_back(std::make_unique<BlockEncoder>(context.header.fast_mode, context.simd));
+      fast_.push_back(std::make_unique<BlockEncoder>(context.simd));
   }
 }
 

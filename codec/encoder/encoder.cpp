@@ -10,6 +10,12 @@ namespace trivelet {
 Encoder::Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend)
     : core_(std::make_unique<EncoderCore>(info, params, sink, backend, nullptr)) {}
 
+Encoder::Encoder(std::unique_ptr<EncoderCore> core) : core_(std::move(core)) {}
+
+Encoder make_encoder(const VideoInfo& info, const CodingParams& params, ByteSink& sink, const Backend* backend) {
+  return Encoder(std::make_unique<EncoderCore>(info, params, sink, backend, nullptr));
+}
+
 Encoder::~Encoder() = default;
 
 int Encoder::gop_frames() const { return core_->context().header.gop_frames; }

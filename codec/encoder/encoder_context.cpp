@@ -24,7 +24,7 @@ const Backend& backend_for(const EncoderParams& params, const Backend* backend) 
 
 }  // namespace
 
-EncoderContext::EncoderContext(const VideoInfo& video, const EncoderParams& asked, const Backend* given,
+EncoderContext::EncoderContext(const VideoInfo& video, const CodingParams& asked, const Backend* given,
                                bool keeps_samples)
     : params(resolve(video, asked)),
       header(make_header(video, params)),
@@ -42,7 +42,7 @@ EncoderContext::EncoderContext(const VideoInfo& video, const EncoderParams& aske
 }
 
 std::vector<std::uint8_t> EncoderContext::gains(int gop_frames) const {
-  if (header.lossless || !params.even_ends || header.layout != Layout::kT2d) return {};
+  if (header.lossless || params.is_volume || header.layout != Layout::kT2d) return {};
   return even_frame_gains(gop_frames, header.temporal_levels, header.temporal);
 }
 

@@ -8,6 +8,7 @@
 
 #include "codec/backend.h"
 #include "codec/base/stream_header.h"
+#include "codec/encoder/encoder_params.h"
 #include "codec/encoder/gop_work.h"
 #include "codec/rate/rate_control.h"
 #include "codec/threads/parallel.h"
@@ -21,9 +22,9 @@ namespace trivelet {
 class EncoderContext {
  public:
   /// A null backend means the CPU. `keeps_samples` is BackendOptions::keeps_samples, used where errors are measured.
-  EncoderContext(const VideoInfo& video, const EncoderParams& asked, const Backend* given, bool keeps_samples);
+  EncoderContext(const VideoInfo& video, const CodingParams& asked, const Backend* given, bool keeps_samples);
 
-  const EncoderParams params;  ///< with every default resolved
+  const CodingParams params;  ///< with every default resolved
   const StreamHeader header;
   const bool fewer_layers;  ///< a GOP too small for all layers may leave some empty
   const Backend& backend;

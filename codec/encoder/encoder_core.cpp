@@ -12,7 +12,7 @@
 
 namespace trivelet {
 
-EncoderCore::EncoderCore(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend,
+EncoderCore::EncoderCore(const VideoInfo& info, const CodingParams& params, ByteSink& sink, const Backend* backend,
                          EncoderObserver* observer)
     : context_(info, params, backend, observer != nullptr),
       observer_(observer),

@@ -22,7 +22,7 @@ class EncoderCore {
  public:
   /// Writes the stream's header. With an `observer`, which assembles the stream from the GOPs of several encoders, the
   /// encoder makes packets only: finish() is not called, and pushed samples must live until the GOP is settled there.
-  EncoderCore(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend,
+  EncoderCore(const VideoInfo& info, const CodingParams& params, ByteSink& sink, const Backend* backend,
               EncoderObserver* observer);
   ~EncoderCore();
 

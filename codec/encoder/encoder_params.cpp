@@ -111,7 +111,7 @@ int predicted_gop_frames(const VideoInfo& video, Effort effort) {
   return std::clamp(static_cast<int>(kBytes / frame), usual, 2 * usual);
 }
 
-EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
+CodingParams resolve(const VideoInfo& video, CodingParams p) {
   check_video(video);
   if (p.gop_frames < 1 || p.gop_frames > kMaxGopFrames)
     refuse("GOPs hold 1.." + std::to_string(kMaxGopFrames) + " frames, not " + std::to_string(p.gop_frames));
@@ -129,7 +129,6 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
     if (!p.lossless) refuse("the predictive profile is lossless");
     if (p.layers > 1) refuse("the predictive profile has one layer, not " + std::to_string(p.layers));
     if (p.temporal_levels > 0 || p.spatial_levels > 0) refuse("the predictive profile has no levels");
-    if (p.layout != Layout::kT2d) refuse("the predictive profile has no layout");
     if (p.motion == Motion::kOn) refuse("the predictive profile does not follow motion");
     p.motion = Motion::kOff;
     p.layers = 1;
@@ -159,7 +158,6 @@ EncoderParams resolve(const VideoInfo& video, EncoderParams p) {
   }
   if (p.spatial == Wavelet::kMotion || p.temporal == Wavelet::kMotion)
     refuse("a transform along motion is asked for by EncoderParams::motion, not as a wavelet");
-  if (p.motion != Motion::kOff && p.layout == Layout::kDyadic) refuse("a dyadic layout cannot follow motion; use t+2D");
   if (p.temporal_levels < 0) {
     // With motion a GOP has a single key frame, in its second half, as long as five levels suffice.
     p.temporal_levels = std::min(p.motion == Motion::kOff ? 4 : 5, log2_floor(p.gop_frames));
@@ -215,10 +213,9 @@ bool KeySchedule::begins_anew(int frames, bool begins_scene) {
   return anew;
 }
 
-StreamHeader make_header(const VideoInfo& video, const EncoderParams& p) {
+StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   StreamHeader h;
   h.profile = p.profile;
-  h.fast_mode = p.fast_mode;
   h.lossless = p.lossless;
   h.layout = p.layout;
   h.temporal = p.temporal;

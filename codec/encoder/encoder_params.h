@@ -6,8 +6,20 @@
 
 namespace trivelet {
 
+/// What an encoder is asked for: of videos EncoderParams, of volumes what is here as well.
+struct CodingParams : EncoderParams {
+  CodingParams() = default;
+  CodingParams(const EncoderParams& video) : EncoderParams(video) {}
+  bool is_volume = false;  ///< of the frames at the ends of GOPs none is worth more than others
+  Layout layout = Layout::kT2d;
+};
+
+/// An encoder of slices, or of frames.
+Encoder make_encoder(const VideoInfo& info, const CodingParams& params, ByteSink& sink,
+                     const Backend* backend = nullptr);
+
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
-EncoderParams resolve(const VideoInfo& video, EncoderParams params);
+CodingParams resolve(const VideoInfo& video, CodingParams params);
 
 /// Default number of frames of a GOP with motion: whole pyramids, each of which halves evenly. Two pyramids adapt
 /// better and have fewer headers. In large pictures that gains little and takes much memory, so they have one.
@@ -28,7 +40,7 @@ bool rounds_along_motion(const EncoderParams& params);
 bool uses_lookahead(const EncoderParams& resolved);
 
 /// The header of a stream with resolved parameters.
-StreamHeader make_header(const VideoInfo& video, const EncoderParams& params);
+StreamHeader make_header(const VideoInfo& video, const CodingParams& params);
 
 /// The target's bytes for this number of frames; 0 without a target, or if the target does not define a part of the
 /// video.

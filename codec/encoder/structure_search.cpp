@@ -202,7 +202,6 @@ constexpr int kMostLevels = 8;
 
 void search_still(Search& search, const EncoderParams& params, const FixedStructure& fixed, int frames) {
   Structure& best = search.best;
-  const bool fixed_levels = fixed.levels || params.layout == Layout::kDyadic;
   const int levels = best.temporal_levels;
   // One parameter after the other: the best so far decides what is worth trying next.
   if (!fixed.temporal_wavelet)
@@ -217,7 +216,7 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     s.spatial = Wavelet::kRev137;
     search.better(s);
   }
-  if (!fixed_levels) {
+  if (!fixed.levels) {
     const int most = static_cast<int>(std::log2(std::max(1, best.gop_frames)));
     if (!search.climb(&Structure::temporal_levels, -1, 0, most)) search.climb(&Structure::temporal_levels, 1, 0, most);
     if (best.temporal != Wavelet::kHaar && best.temporal_levels < levels && !fixed.temporal_wavelet) {
@@ -231,9 +230,9 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     s.gop_frames = frames;
     search.better(s);
     ++s.temporal_levels;
-    if (!fixed_levels) search.better(s);
+    if (!fixed.levels) search.better(s);
   }
-  if (!fixed_levels && !search.climb(&Structure::spatial_levels, -1, 1, kMostLevels))
+  if (!fixed.levels && !search.climb(&Structure::spatial_levels, -1, 1, kMostLevels))
     search.climb(&Structure::spatial_levels, 1, 1, kMostLevels);
 }
 

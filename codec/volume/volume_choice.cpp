@@ -67,7 +67,7 @@ int slab_frames(const VolumeDescription& volume, const VolumeCandidate& c, bool 
   return static_cast<int>(std::min<std::uint64_t>(part, 128));
 }
 
-void apply(const VolumeCandidate& c, int slab, EncoderParams& p) {
+void apply(const VolumeCandidate& c, int slab, CodingParams& p) {
   p.layout = Layout::kDyadic;
   p.spatial = p.temporal = p.lossless ? c.wavelet : Wavelet::kCdf97;
   p.spatial_levels = c.xy_levels;
@@ -122,7 +122,7 @@ void VolumeTrial::add(std::uint64_t slice, const std::byte* voxels) {
   std::memcpy(voxels_.data() + static_cast<std::size_t>(place) * piece_.slice_bytes(), from, piece_.slice_bytes());
 }
 
-std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, EncoderParams p, int slab) const {
+std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingParams p, int slab) const {
   map.prediction = c.prediction;
   map.order = c.order;
   map.slices = piece_.slices;
@@ -133,7 +133,7 @@ std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, Encoder
   p.boxes.clear();
   const VideoInfo video = slice_video(map, piece_.width, piece_.height, all);
   MemorySink sink;
-  Encoder encoder(video, p, sink);
+  Encoder encoder = make_encoder(video, p, sink);
   const VolumeMapper mapper(map);
   std::vector<std::uint64_t> slice_of(static_cast<std::size_t>(all));
   for (std::uint64_t s = 0; s < all; ++s) slice_of[static_cast<std::size_t>(map.frame_of(s))] = s;
@@ -190,7 +190,7 @@ namespace {
 /// Coordinate descent: each candidate changes one property of the best one so far.
 class Chooser {
  public:
-  Chooser(const VolumeChoice& choice, const VolumeTrial& trial, const EncoderParams& params)
+  Chooser(const VolumeChoice& choice, const VolumeTrial& trial, const CodingParams& params)
       : choice_(choice),
         wanted_(choice.wanted),
         trial_(trial),
@@ -345,7 +345,7 @@ class Chooser {
   const VolumeChoice& choice_;
   const VolumeEncoderParams& wanted_;
   const VolumeTrial& trial_;
-  const EncoderParams& params_;
+  const CodingParams& params_;
   bool slow_;
   bool palette_is_open_;
   VolumeMap palette_;
@@ -357,7 +357,7 @@ class Chooser {
 
 }  // namespace
 
-VolumeCandidate choose_candidate(const VolumeChoice& choice, const VolumeTrial& trial, const EncoderParams& params) {
+VolumeCandidate choose_candidate(const VolumeChoice& choice, const VolumeTrial& trial, const CodingParams& params) {
   return Chooser(choice, trial, params).choose();
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/encoder/encoder_params.h"
 #include "codec/volume/volume_map.h"
 #include "trivelet/volume.h"
 
@@ -26,7 +27,7 @@ struct VolumeCandidate {
 /// The frames of a GOP: `wanted`, or the default if that is 0.
 int slab_frames(const VolumeDescription& volume, const VolumeCandidate& candidate, bool lossless, int wanted);
 /// Sets the structure in `params` to the candidate's.
-void apply(const VolumeCandidate& candidate, int slab, EncoderParams& params);
+void apply(const VolumeCandidate& candidate, int slab, CodingParams& params);
 /// The video whose frames are the slices.
 VideoInfo slice_video(const VolumeMap& map, int width, int height, std::uint64_t frames);
 /// Whether the volume fits into memory, which coding its slices in another order requires.
@@ -40,7 +41,7 @@ class VolumeTrial {
   void add(std::uint64_t slice, const std::byte* voxels);
   /// The bytes of the piece's stream with a candidate. `params` has everything but the structure, `map` everything but
   /// prediction and order.
-  std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, EncoderParams params, int slab) const;
+  std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, CodingParams params, int slab) const;
 
  private:
   VolumeDescription whole_;
@@ -62,6 +63,6 @@ struct VolumeChoice {
 };
 
 /// Tries candidates, coding with `params` except for the structure. Reports them to VolumeEncoderParams::on_remark.
-VolumeCandidate choose_candidate(const VolumeChoice& choice, const VolumeTrial& trial, const EncoderParams& params);
+VolumeCandidate choose_candidate(const VolumeChoice& choice, const VolumeTrial& trial, const CodingParams& params);
 
 }  // namespace trivelet

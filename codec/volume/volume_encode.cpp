@@ -130,8 +130,9 @@ VolumeMap map_without_palette(const VolumeDescription& volume, const VolumeAnaly
 }
 
 /// Everything but the structure.
-EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& map, const VolumeEncoderParams& v) {
-  EncoderParams p;
+CodingParams coding_params(const VolumeDescription& volume, const VolumeMap& map, const VolumeEncoderParams& v) {
+  CodingParams p;
+  p.is_volume = true;
   p.lossless = !v.is_lossy();
   p.quality = v.quality.value_or(p.quality);
   p.step = v.step.value_or(0);
@@ -142,7 +143,6 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
   if (p.psnr > 0 && map.last > 0)  // the peak is the largest value that occurs, not the largest that fits
     p.psnr += 20 * std::log10(std::exp2(map.plane_bits()) - 1) - 20 * std::log10(static_cast<double>(map.last));
   p.profile = v.profile;
-  p.fast_mode = v.fast_mode;
   p.effort = v.effort;
   p.block_size = v.block_size;
   p.visual = v.visual;
@@ -151,7 +151,6 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
   p.simd = v.simd;
   p.settings = v.settings;
   p.spool_path = v.spool_path;
-  p.even_ends = false;
   // The layers are counted before the stream begins, because the box with their errors precedes them.
   p.layers = v.layers != 0 ? v.layers : p.profile == Profile::kDense || v.is_lossy() ? 9 : 4;
   p.measure_errors = false;              // verify() measures every truncation point
@@ -160,15 +159,15 @@ EncoderParams coding_params(const VolumeDescription& volume, const VolumeMap& ma
 }
 
 /// The parameters of trials. Lossy candidates have the same quantiser, so that their bytes are comparable.
-EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
+CodingParams trial_params(const VolumeMap& map, const CodingParams& coding) {
   if (coding.lossless) return coding;
-  EncoderParams p;
+  CodingParams p;
+  p.is_volume = true;
   p.profile = coding.profile;
   p.step = std::exp2(map.plane_bits() - 8);
   p.threads = coding.threads;
   p.workers = coding.workers;
   p.simd = coding.simd;
-  p.even_ends = false;
   p.layers = coding.layers;
   p.measure_errors = false;
   return p;
@@ -177,7 +176,7 @@ EncoderParams trial_params(const VolumeMap& map, const EncoderParams& coding) {
 /// What is decided before the first slice is coded.
 struct Plan {
   VolumeMap map;
-  EncoderParams coding;
+  CodingParams coding;
   std::string text;
   double peak = 0;                     ///< largest minus least value
   std::optional<VolumeMarker> marker;  ///< finds values outside the map
@@ -185,7 +184,7 @@ struct Plan {
   std::uint64_t hash = 0;              ///< hash of all slices, for VolumeVerify::kRunning
 };
 
-VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, EncoderParams& coding) {
+VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, CodingParams& coding) {
   VolumeCandidate c;
   c.palette = params.palette.value_or(false);
   c.order = params.fourth_axis_first.value_or(false) ? VolumeOrder::kFourthAxis : VolumeOrder::kFile;
@@ -473,7 +472,7 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   if (plan.marker) filled.emplace(original, *plan.marker, plan.usual);
   SliceSource& source = filled ? *filled : original;
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
-  Encoder encoder(video, plan.coding, sink, backend);
+  Encoder encoder = make_encoder(video, plan.coding, sink, backend);
   const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
   SliceFeed feed(source, plan.map, params, running);
   {

@@ -18,7 +18,7 @@ class ZerotreeEncoder {
  public:
   /// `planes`: bit planes that magnitudes can have, 1..30 (15 for 16-bit coefficients). `capacity`: bytes of output to
   /// begin with.
-  ZerotreeEncoder(const TreePlan& plan, FastMode mode, int planes, std::size_t capacity);
+  ZerotreeEncoder(const TreePlan& plan, int planes, std::size_t capacity);
 
   /// Q is std::int16_t or std::int32_t. Gives work to the stream only.
   template <class Q>
@@ -45,7 +45,6 @@ class ZerotreeEncoder {
   ZerotreeEncodeArgs args() const;
 
   const TreePlan* plan_;
-  bool staged_;
   int planes_;
   std::size_t capacity_;
   DeviceBuffer<std::uint64_t> planes_memory_, sign_;

@@ -25,7 +25,7 @@ enum Stage { kOwnSets = 0, kSets, kChildren, kRefinement, kFlags, kSignificance,
 
 struct ZerotreeEncodeArgs {
   TreeTables t;
-  int planes, staged;
+  int planes;
   u64* plane;  // [tile][plane][32]
   u64* sign;
   u16* act;  // [tile][plane][32]
@@ -425,19 +425,15 @@ struct WordCoder {
   /// F, S, P: coefficients that become significant.
   __device__ __forceinline__ void coefficients(u32 active, PlaneWord& w) const {
     const u64 unknown = expand(active, arity) & valid & ~sig;
-    if (a.staged) {
-      const u32 fresh_groups = any_of(w.fresh, arity);
-      const u32 newly = active & ~before & full;
-      const u32 quiet = active & before & ~any_of(sig, arity) & full;
-      w.flagged = newly | quiet;
-      w.single = l.fine ? one_of(w.fresh, arity) & newly : 0;
-      w.flags = l.fine ? w.single | (fresh_groups & quiet) : fresh_groups;
-      const u32 raw =
-          (active & ~w.flagged) | (l.fine ? (newly & ~w.single) | (quiet & fresh_groups) : w.flagged & fresh_groups);
-      w.significance_asked = expand(raw, arity) & unknown;
-    } else {
-      w.significance_asked = unknown;
-    }
+    const u32 fresh_groups = any_of(w.fresh, arity);
+    const u32 newly = active & ~before & full;
+    const u32 quiet = active & before & ~any_of(sig, arity) & full;
+    w.flagged = newly | quiet;
+    w.single = l.fine ? one_of(w.fresh, arity) & newly : 0;
+    w.flags = l.fine ? w.single | (fresh_groups & quiet) : fresh_groups;
+    const u32 raw =
+        (active & ~w.flagged) | (l.fine ? (newly & ~w.single) | (quiet & fresh_groups) : w.flagged & fresh_groups);
+    w.significance_asked = expand(raw, arity) & unknown;
   }
   /// P: bit 0 of all places, then bit 1, then with 8 slots to a group bit 2.
   __device__ __forceinline__ u64 places(const PlaneWord& w, u32 singles) const {
@@ -574,8 +570,7 @@ __global__ void __launch_bounds__(kWarps * 32) place_kernel(EncodeArgs a) {
       const bool from_parent = stage == kSets || stage == kChildren;
       if (from_parent && (l.k == 0 || (stage == kChildren && l.k == 1))) continue;
       if (stage == kOwnSets && l.k != 0) continue;
-      if (stage == kPositions && !(a.staged && l.fine)) continue;
-      if (stage == kFlags && !a.staged) continue;
+      if (stage == kPositions && !l.fine) continue;
       const u32 tiles = from_parent ? static_cast<u32>(up.tiles) : static_cast<u32>(l.tiles);
       const u32 first = from_parent ? parent : own;
       const DeviceLevel& of = from_parent ? up : l;
@@ -652,8 +647,8 @@ std::size_t padded_output(std::size_t capacity) { return (capacity + 15) / 16 * 
 
 // ---------------------------------------------------------------------------------------------------------- launchers
 
-ZerotreeEncoder::ZerotreeEncoder(const TreePlan& plan, FastMode mode, int planes, std::size_t capacity)
-    : plan_(&plan), staged_(mode == FastMode::kStaged), planes_(planes), capacity_(capacity) {
+ZerotreeEncoder::ZerotreeEncoder(const TreePlan& plan, int planes, std::size_t capacity)
+    : plan_(&plan), planes_(planes), capacity_(capacity) {
   require(planes >= 1 && planes <= 30, ErrorKind::kBadArgument, std::to_string(planes) + " bit planes; must be 1..30");
   const std::size_t words = static_cast<std::size_t>(plan.tiles()) * kTileWords, p = static_cast<std::size_t>(planes);
   planes_memory_ = DeviceBuffer<u64>(words * p);
@@ -681,7 +676,6 @@ ZerotreeEncodeArgs ZerotreeEncoder::args() const {
   EncodeArgs a{};
   a.t = plan_->tables();
   a.planes = planes_;
-  a.staged = staged_;
   a.plane = planes_memory_.data();
   a.sign = sign_.data();
   a.act = act_.data();

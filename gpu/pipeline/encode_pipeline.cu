@@ -146,7 +146,7 @@ struct EncodePipeline::State {
       if (dense)
         slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);
       else
-        slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, header.fast_mode, planes, capacity);
+        slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, planes, capacity);
       if (by_plane(choices)) {
         slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
         if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());

@@ -86,8 +86,7 @@ struct EncoderParams {
   int spatial_levels = -1;  ///< 0..8; -1 = 5 if width or height is at least 720, else 4; fewer for tiny pictures
   Wavelet spatial = Wavelet::kCdf97;   ///< kCdf97, the default, becomes kCdf53 when lossless
   Wavelet temporal = Wavelet::kCdf97;  ///< kCdf97, the default, becomes the reversible default when lossless
-  Layout layout = Layout::kT2d;
-  /// Motion compensation along time; t+2D only. Choose GOPs of 2^n frames, which split evenly at every level.
+  /// Motion compensation along time. Choose GOPs of 2^n frames, which split evenly at every level.
   /// `temporal` is the wavelet of GOPs without motion.
   Motion motion = Motion::kOff;
   /// With motion, a GOP may be predicted from the one before. At least every `key_interval` frames a closed GOP allows
@@ -98,7 +97,6 @@ struct EncoderParams {
   /// Predictive profile, except with Effort::kFast: predict with motion compensation from the previous frame. For
   /// videos; switch it off for the slices of volumes.
   bool moved_frames = true;
-  FastMode fast_mode = FastMode::kStaged;
   /// For the predictive profile and for motion. In the dense profile with motion, kSlow also optimises the rounding of
   /// lossy coefficients in the decoded picture: 2 to 5 % fewer bytes for 1.5 times the time, always on the CPU.
   Effort effort = Effort::kMedium;
@@ -109,8 +107,6 @@ struct EncoderParams {
   /// of a bit plane apart, few layers more; the first one holds all planes above. With 0, later layers stay empty in
   /// GOPs so small that the headers of all layers would take more than 2 % of their bytes.
   int layers = 0;
-  /// Spend more bits on the first and last frames of a GOP, which otherwise come out worse. Lossy t+2D.
-  bool even_ends = true;
   bool visual = false;  ///< weight subbands by contrast sensitivity instead of for the best PSNR. Lossy
   /// 0 = one per core. From 8 threads on, several independent GOPs are coded in parallel unless there is a target,
   /// using up to 160 MiB a thread.
@@ -181,6 +177,8 @@ class Encoder {
   /// Writes the stream header. `info.frames` may be 0 (unknown). A null backend means the CPU.
   /// Throws BadArgument for parameters outside their ranges and for combinations that contradict each other.
   Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend = nullptr);
+  /// For the library itself, which makes the core of volumes in its own way.
+  explicit Encoder(std::unique_ptr<EncoderCore> core);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;

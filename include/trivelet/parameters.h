@@ -39,7 +39,7 @@ enum class GopKey : std::uint8_t {
 /// In which order the axes are split.
 enum class Layout : std::uint8_t {
   kT2d = 0,     ///< all temporal levels first, then a 2D pyramid on every temporal-subband frame
-  kDyadic = 1,  ///< level l splits rows and columns and, for l <= temporal_levels, time too
+  kDyadic = 1,  ///< level l splits rows and columns and, for l <= temporal_levels, time too. Written for volumes alone
 };
 
 /// How a volume is decomposed. Axes of length 1 are not split.
@@ -65,6 +65,7 @@ enum class Profile : std::uint8_t {
 enum class Effort : std::uint8_t { kFast = 0, kMedium = 1, kSlow = 2 };
 
 /// How the fast profile codes new significance: kRaw bit by bit; kStaged with a flag for each group of siblings first.
+/// Encoders write kStaged. Decoders read kRaw, too, which earlier versions wrote.
 enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
 /// Optional hooks for callers that control the threads of an encoder or decoder. They do not change the bytes.

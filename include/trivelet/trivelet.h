@@ -291,7 +291,7 @@ typedef struct tvl_encoder tvl_encoder;
  * else. */
 enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1, TVL_PROFILE_PREDICTIVE = 2 };
 enum { TVL_HAAR = 0, TVL_CDF53 = 1, TVL_CDF97 = 2, TVL_REV137 = 3 }; /* wavelets */
-enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts */
+enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts of streams */
 enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2 };
 enum { TVL_CPU = -1 }; /* device; else the number of a GPU */
 
@@ -310,12 +310,13 @@ typedef struct tvl_encode_params {
   int32_t temporal_levels; /* -1 = by the GOP, 0..8; with motion as suits each GOP, or 0..8 for all */
   int32_t spatial_levels;  /* -1 = by size, 0..8 */
   int32_t temporal_wavelet, spatial_wavelet; /* TVL_CDF97; which lossless means TVL_CDF53 */
-  int32_t layout;                            /* TVL_T2D */
-  int32_t motion;                            /* TVL_MOTION_OFF; CPU and TVL_T2D only */
-  int32_t staged;                            /* 1: mode of the fast profile, 0 = raw */
+  int32_t reserved_layout;                   /* 0. This and the other reserved members stay as _init sets them, for what
+                                                they chose is no longer written; else TVL_UNSUPPORTED */
+  int32_t motion;                            /* TVL_MOTION_OFF; CPU only */
+  int32_t reserved_staged;                   /* 1 */
   int32_t block_size;                        /* 32, 64, 128, 256; 0 = 128, with motion 256 in small pictures */
   int32_t layers;                            /* quality layers, 1..16; 0 = by size */
-  int32_t even_ends;                         /* 1: spend more on the frames at the ends of GOPs. Lossy */
+  int32_t reserved_even_ends;                /* 1 */
   int32_t visual;                            /* 1: weigh by contrast sensitivity instead of for PSNR. Lossy */
   int32_t part_checks;          /* 1: checks with which a region is read alone; not with a target for the bytes */
   int32_t measure_errors;       /* 1: the errors in the index are measured, else predicted */

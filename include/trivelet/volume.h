@@ -270,7 +270,6 @@ struct VolumeEncoderParams {
 
   // As in EncoderParams.
   Profile profile = Profile::kDense;  ///< for wavelets
-  FastMode fast_mode = FastMode::kStaged;
   int block_size = 128;
   int layers = 0;  ///< 0 = 9, or 4 when lossless in the fast profile; prediction has always 1
   bool visual = false;

@@ -416,6 +416,9 @@ static void test_errors_and_damage(void) {
   p.key_interval = -1;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "-1"));
   p = params_of(&c);
+  p.reserved_layout = TVL_DYADIC; /* of a program that was compiled with an earlier header */
+  CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_UNSUPPORTED && strstr(tvl_encoder_error(encoder), "layout"));
+  p = params_of(&c);
   p.struct_size = sizeof p + 8;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_UNSUPPORTED);
   p.struct_size = 0;

@@ -36,7 +36,7 @@ template <class T>
 void measure(const Clip& clip, const Setup& setup, int block, float step, const dense::StartTables* tables,
              Totals& sum) {
   ThreadPool pool(1);
-  BlockEncoder fast(FastMode::kStaged, SimdLevel::kBest);
+  BlockEncoder fast(SimdLevel::kBest);
   DenseEncoder encoder(tables);
   DenseDecoder decoder(tables);
   for_volumes<T>(clip, setup, pool, [&](Volume<T>& v) {

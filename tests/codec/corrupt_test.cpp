@@ -21,27 +21,14 @@ using namespace test;
 
 struct Tiny {
   std::string name;
-  Clip clip;
   Bytes bytes;
   std::vector<BoxAt> packets;
   std::map<std::int64_t, Gop> reference;  // what comes out of the intact stream, by time of the first frame
 };
 
-Tiny make(const std::string& name, int width, int height, const std::string& format, int frames, int gop_frames,
-          const std::function<void(EncoderParams&)>& change) {
+Tiny tiny_of(const std::string& name, const std::vector<std::byte>& stream) {
   Tiny t;
   t.name = name;
-  t.clip = make_clip(video(width, height, format), frames, gop_frames, Pattern::kTexture, 5);
-  EncoderParams p;
-  p.gop_frames = gop_frames;
-  p.block_size = 32;
-  p.threads = 1;
-  p.layers = 3;
-  p.quality = 50;
-  p.spatial_levels = 2;
-  p.temporal_levels = 1;
-  change(p);
-  const auto stream = encode(t.clip, p);
   for (const std::byte b : stream) t.bytes.push_back(static_cast<std::uint8_t>(b));
   for (const BoxAt& b : list_boxes(t.bytes.data(), t.bytes.size()))
     if (b.type == "Gop ") t.packets.push_back(b);
@@ -51,39 +38,66 @@ Tiny make(const std::string& name, int width, int height, const std::string& for
   return t;
 }
 
+Bytes stream_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return {content.begin(), content.end()};
+}
+
+const std::filesystem::path kTests = std::filesystem::path(__FILE__).parent_path().parent_path();
+
+/// A stream of the conformance set: of what encoders no longer write.
+Tiny kept(const std::string& name) {
+  const Bytes bytes = stream_file(kTests / "conformance" / (name + ".tvl"));
+  const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+  return tiny_of(name, {first, first + bytes.size()});
+}
+
+Tiny make(const std::string& name, int width, int height, const std::string& format, int frames, int gop_frames,
+          const std::function<void(CodingParams&)>& change) {
+  const Clip clip = make_clip(video(width, height, format), frames, gop_frames, Pattern::kTexture, 5);
+  CodingParams p;
+  p.gop_frames = gop_frames;
+  p.block_size = 32;
+  p.threads = 1;
+  p.layers = 3;
+  p.quality = 50;
+  p.spatial_levels = 2;
+  p.temporal_levels = 1;
+  change(p);
+  return tiny_of(name, encode(clip, p));
+}
+
 // The first two in both profiles, the others in one.
 std::vector<Tiny> tiny_streams() {
   std::vector<Tiny> out;
   const auto make_in = [&](std::initializer_list<Profile> profiles, const char* name, int width, int height,
-                           const char* format, int frames, int gop, const std::function<void(EncoderParams&)>& set) {
+                           const char* format, int frames, int gop, const std::function<void(CodingParams&)>& set) {
     for (const Profile profile : profiles)
-      out.push_back(make(name, width, height, format, frames, gop, [&](EncoderParams& p) {
+      out.push_back(make(name, width, height, format, frames, gop, [&](CodingParams& p) {
         set(p);
         p.profile = profile;
       }));
   };
   constexpr Profile kFast = Profile::kFast;
   constexpr Profile kDense = Profile::kDense;
-  make_in({kFast, kDense}, "lossless staged t+2D", 9, 6, "gray", 5, 2, [](EncoderParams& p) { p.lossless = true; });
-  make_in({kFast, kDense}, "lossy raw dyadic", 8, 8, "gray", 5, 2, [](EncoderParams& p) {
-    p.fast_mode = FastMode::kRaw;
-    p.layout = Layout::kDyadic;
-  });
-  make_in({kDense}, "lossy staged rgb", 8, 7, "gbrp", 3, 1, [](EncoderParams& p) {
+  make_in({kFast, kDense}, "lossless t+2D", 9, 6, "gray", 5, 2, [](CodingParams& p) { p.lossless = true; });
+  make_in({kFast, kDense}, "lossy dyadic", 8, 8, "gray", 5, 2, [](CodingParams& p) { p.layout = Layout::kDyadic; });
+  make_in({kDense}, "lossy rgb", 8, 7, "gbrp", 3, 1, [](CodingParams& p) {
     p.temporal_levels = 0;
     p.layers = 2;
   });
-  make_in({kFast}, "lossless raw dyadic rgb", 7, 5, "gbrp10", 4, 2, [](EncoderParams& p) {
+  make_in({kFast}, "lossless dyadic rgb", 7, 5, "gbrp10", 4, 2, [](CodingParams& p) {
     p.lossless = true;
-    p.fast_mode = FastMode::kRaw;
     p.layout = Layout::kDyadic;
     p.layers = 1;
   });
-  make_in({kDense}, "lossless yuv, several blocks", 70, 10, "yuv420p", 3, 2, [](EncoderParams& p) {
+  make_in({kDense}, "lossless yuv, several blocks", 70, 10, "yuv420p", 3, 2, [](CodingParams& p) {
     p.lossless = true;
     p.layers = 2;
     p.spatial_levels = 1;
   });
+  for (const char* name : {"fast_lossless_raw_gray16", "fast_raw_dyadic_lossy"}) out.push_back(kept(name));
   return out;
 }
 
@@ -281,17 +295,14 @@ TEST(Corrupt, EveryFlippedBitWithChecksumsRepaired) {
 
 // Streams that once did harm, and others worth keeping.
 TEST(Corrupt, PastFindings) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "corrupt";
   // Once read with GOPs missing or doubled, and no error.
   const std::set<std::string> must_fail = {"packet_header_damaged", "box_beyond_the_end",
                                            "last_packet_and_index_damaged"};
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kTests / "corrupt")) {
     if (entry.path().extension() != ".tvl") continue;
     SCOPED_TRACE(entry.path().filename());
-    std::ifstream in(entry.path(), std::ios::binary);
-    const std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    const Bytes bytes(content.begin(), content.end());
+    const Bytes bytes = stream_file(entry.path());
     ++files;
     for (const bool keep : {false, true})
       for (const bool pipe : {false, true})

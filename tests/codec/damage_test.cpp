@@ -181,8 +181,8 @@ std::vector<Command> commands_for(const StreamInfo& info, std::uint64_t bytes, b
   return all;
 }
 
-Tiny make(const std::string& name, int width, int height, const char* format, const EncoderParams& given) {
-  EncoderParams p = given;
+Tiny make(const std::string& name, int width, int height, const char* format, const CodingParams& given) {
+  CodingParams p = given;
   p.gop_frames = 2;
   p.block_size = 32;
   p.threads = 1;
@@ -208,7 +208,7 @@ Tiny make(const std::string& name, int width, int height, const char* format, co
 const std::vector<Tiny>& tiny_streams() {
   static const std::vector<Tiny> streams = [] {
     std::vector<Tiny> all;
-    EncoderParams p;
+    CodingParams p;
     p.profile = Profile::kDense;
     all.push_back(make("dense", 24, 18, "gray", p));
     p.motion = Motion::kOn;

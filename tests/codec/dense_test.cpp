@@ -267,7 +267,7 @@ TYPED_TEST(Dense, WholeCodewordsAreExact) {
 TYPED_TEST(Dense, TopsAreThoseOfTheFastProfile) {
   for_cases<TypeParam>(
       [](const Case&, const BlockGrid& grid, const auto& v, const StepTable& steps, const Coded& coded) {
-        BlockEncoder fast(FastMode::kStaged, SimdLevel::kScalar);
+        BlockEncoder fast(SimdLevel::kScalar);
         LayerPlan plan;
         plan.low.assign(static_cast<std::size_t>(segment_count(grid)), 0);
         for (std::size_t i = 0; i < coded.blocks.size(); ++i) {

@@ -19,8 +19,8 @@ using Stream = std::vector<std::byte>;
 
 constexpr int kGop = 4;
 
-EncoderParams params_of(const EncoderParams& given) {
-  EncoderParams p = given;
+CodingParams params_of(const CodingParams& given) {
+  CodingParams p = given;
   p.gop_frames = kGop;
   p.spatial_levels = 2;
   p.temporal_levels = 2;
@@ -64,21 +64,22 @@ std::string refusal(const std::vector<Stream>& streams, ErrorKind kind, const Li
 }
 
 TEST(Join, PartsAreTheWhole) {
-  EncoderParams dense;
-  EncoderParams lossless{.lossless = true};
-  EncoderParams fast{.profile = Profile::kFast};
-  EncoderParams parts{.lossless = true};
+  const CodingParams dense;
+  const CodingParams lossless = EncoderParams{.lossless = true};
+  const CodingParams fast = EncoderParams{.profile = Profile::kFast};
+  CodingParams parts = lossless;
   parts.block_size = 32;
   parts.part_checks = true;
-  EncoderParams dyadic{.layout = Layout::kDyadic};
-  EncoderParams motion{.motion = Motion::kOn, .key_interval = 1};
-  EncoderParams visual{.quality = 80, .visual = true};
+  CodingParams dyadic;
+  dyadic.layout = Layout::kDyadic;
+  const CodingParams motion = EncoderParams{.motion = Motion::kOn, .key_interval = 1};
+  const CodingParams visual = EncoderParams{.quality = 80, .visual = true};
   int i = 0;
-  for (const EncoderParams& given : {dense, lossless, fast, parts, dyadic, motion, visual})
+  for (const CodingParams& given : {dense, lossless, fast, parts, dyadic, motion, visual})
     for (const std::uint64_t known : {0, 11}) {
       SCOPED_TRACE(i++);
       const Clip clip = make_clip(video(70, 50, "yuv420p", known), 11, kGop, Pattern::kTexture, 7);
-      const EncoderParams p = params_of(given);
+      const CodingParams p = params_of(given);
       const Stream whole = encode(clip, p);
       EXPECT_TRUE(joined({encode(part_of(clip, 0, 1), p), encode(part_of(clip, 1, 3), p)}) == whole);
       EXPECT_TRUE(joined({encode(part_of(clip, 0, 2), p), encode(part_of(clip, 2, 3), p)}) == whole);
@@ -162,7 +163,7 @@ TEST(Join, AFrontTableIsMadeAnew) {
   const Clip clip = make_clip(video(70, 50, "yuv420p"), 8, kGop, Pattern::kTexture, 7);
   std::vector<Stream> parts;
   for (std::size_t i = 0; i < 2; ++i) {
-    EncoderParams p = params_of({.lossless = true});
+    EncoderParams p = params_of(EncoderParams{.lossless = true});
     p.boxes.push_back(empty_front_table(400));
     MemorySink sink;
     sink.bytes = encode(part_of(clip, i, i + 1), p);

@@ -553,9 +553,6 @@ TEST(MotionStream, RefusesWhatItCannotDo) {
   const VideoInfo info = video(64, 48, "gray");
   MemorySink sink;
   EncoderParams p = with_motion(8);
-  p.layout = Layout::kDyadic;
-  EXPECT_THROW(Encoder(info, p, sink), Error);
-  p.layout = Layout::kT2d;
   p.motion = Motion::kOff;
   p.temporal = Wavelet::kMotion;
   EXPECT_THROW(Encoder(info, p, sink), Error);

@@ -449,7 +449,8 @@ TEST(Plan, FrontTablesOfRewrittenStreams) {
 }
 
 TEST(Plan, WithoutAnIndexEverythingIsWanted) {
-  const Stream whole = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), {.gop_frames = 4});
+  const Stream whole =
+      encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), EncoderParams{.gop_frames = 4});
   const Stream cut(whole.begin(), whole.end() - 30);
   ReadPlan plan(cut.size(), DecoderParams{.reduce = 1});
   fetch(plan, cut);
@@ -467,7 +468,8 @@ TEST(Plan, AVolumeWithoutAnIndexTakesTwoRounds) {
 }
 
 TEST(Plan, SaysWhatIsWrong) {
-  const Stream stream = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), {.gop_frames = 4});
+  const Stream stream =
+      encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), EncoderParams{.gop_frames = 4});
   ReadPlan plan(stream.size(), DecoderParams{.reduce = 9});
   EXPECT_THROW(fetch(plan, stream), Error);
   ReadPlan other(stream.size(), DecoderParams{});

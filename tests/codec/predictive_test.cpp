@@ -604,7 +604,6 @@ TEST(Predictive, RefusesWhatItHasNot) {
   refused([](EncoderParams& p) { p.layers = 2; });
   refused([](EncoderParams& p) { p.spatial_levels = 1; });
   refused([](EncoderParams& p) { p.temporal_levels = 1; });
-  refused([](EncoderParams& p) { p.layout = Layout::kDyadic; });
   refused([](EncoderParams& p) { p.motion = Motion::kOn; });
   const std::vector<std::byte> stream = stream_of(info, predictive(), 1, Pattern::kSmooth);
   const auto undecodable = [&](const std::function<void(DecoderParams&)>& change) {

@@ -59,7 +59,7 @@ TEST(Region, is_a_part_of_the_whole_and_reads_less) {
   for (const Case& c : kCases) {
     const VideoInfo info = video(301, 167, c.format);
     const Clip clip = make_clip(info, 7, 4, Pattern::kTexture, 3);
-    EncoderParams p;
+    CodingParams p;
     p.lossless = c.lossless;
     p.layout = c.layout;
     p.spatial = p.temporal = c.wavelet;
@@ -114,7 +114,7 @@ TEST(Region, is_a_part_of_the_whole_and_reads_less) {
 TEST(Region, sees_damage_in_what_it_reads_and_only_there) {
   const VideoInfo info = video(256, 256, "gray10le");
   const Clip clip = make_clip(info, 4, 4, Pattern::kTexture, 3);
-  EncoderParams p;
+  CodingParams p;
   p.lossless = true;
   p.layout = Layout::kDyadic;
   p.spatial = p.temporal = Wavelet::kCdf53;

@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Profiles, Truncated, testing::Values(Profile::kFast, Pr
 TEST_P(Truncated, ToAnySize) {
   for (const bool lossless : {false, true}) {
     const Clip clip = clip_of("yuv420p", 27);
-    EncoderParams p = params_of(GetParam());
+    CodingParams p = params_of(GetParam());
     p.lossless = lossless;
     if (lossless) p.spatial = p.temporal = Wavelet::kCdf53;
     p.layers = 7;
@@ -59,7 +59,7 @@ TEST_P(Truncated, ToAnySize) {
 
 TEST(Rewrite, TruncatedToAPsnr) {
   const Clip clip = clip_of("yuv420p", 27);
-  EncoderParams p = params_of(Profile::kDense);
+  CodingParams p = params_of(Profile::kDense);
   p.layers = 9;
   const Stream whole = encode(clip, p);
   for (const double psnr : {28.0, 34.0}) {
@@ -81,7 +81,7 @@ TEST(Rewrite, ExtractsDecodeLikeReducedDecoding) {
         for (const char* format : {"yuv420p", "gbrp"}) {
           if (!chosen()) continue;
           const Clip clip = make_clip(video(71, 53, format, 20), 20, 9, Pattern::kTexture, 3);
-          EncoderParams p = params_of(profile);
+          CodingParams p = params_of(profile);
           p.layout = layout;
           p.lossless = lossless;
           if (lossless) p.spatial = p.temporal = Wavelet::kCdf53;
@@ -125,7 +125,7 @@ TEST(Rewrite, ExtractsDecodeLikeReducedDecoding) {
 
 TEST(Rewrite, ExtractedGops) {
   const Clip clip = clip_of("gray", 31, 8);
-  EncoderParams p = params_of(Profile::kDense, 8);
+  CodingParams p = params_of(Profile::kDense, 8);
   p.lossless = true;
   p.spatial = p.temporal = Wavelet::kCdf53;
   const Stream whole = encode(clip, p);

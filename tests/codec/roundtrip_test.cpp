@@ -20,23 +20,19 @@ const Size kSizes[] = {{1, 1, 1},     {2, 1, 3},   {1, 2, 2},   {3, 3, 1},    {5
                        {16, 16, 16},  {17, 31, 9}, {33, 17, 4}, {64, 32, 25}, {65, 63, 7}, {127, 129, 3},
                        {130, 66, 13}, {1, 200, 4}, {200, 1, 4}, {257, 24, 9}};
 
-// The entropy coders: the mode means nothing to the dense profile.
+// The entropy coders.
 struct Coder {
   const char* name;
   Profile profile;
-  FastMode mode;
 };
 
-const Coder kCoders[] = {{"dense", Profile::kDense, FastMode::kStaged},
-                         {"fast, staged", Profile::kFast, FastMode::kStaged},
-                         {"fast, raw", Profile::kFast, FastMode::kRaw}};
+const Coder kCoders[] = {{"dense", Profile::kDense}, {"fast", Profile::kFast}};
 
-EncoderParams small_gops(int frames, const Coder& coder = kCoders[0]) {
-  EncoderParams p;
+CodingParams small_gops(int frames, const Coder& coder = kCoders[0]) {
+  CodingParams p;
   p.gop_frames = frames;
   p.threads = 2;
   p.profile = coder.profile;
-  p.fast_mode = coder.mode;
   return p;
 }
 
@@ -50,7 +46,7 @@ TEST(RoundTrip, LosslessIsExactForAllSizes) {
           SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " " << format
                                           << " layout " << static_cast<int>(layout) << " " << coder.name);
           const Clip clip = make_clip(video(s.width, s.height, format), s.frames, 8, Pattern::kTexture, 1);
-          EncoderParams p = small_gops(8, coder);
+          CodingParams p = small_gops(8, coder);
           p.lossless = true;
           p.layout = layout;
           p.block_size = 32;
@@ -76,7 +72,7 @@ TEST(RoundTrip, LosslessIsExactForAllFormatsAndPatterns) {
           SCOPED_TRACE(testing::Message() << format << " pattern " << static_cast<int>(pattern) << " wavelet "
                                           << static_cast<int>(w) << " " << coder.name);
           const Clip clip = make_clip(video(45, 38, format), 5, 5, pattern, 7);
-          EncoderParams p = small_gops(5, coder);
+          CodingParams p = small_gops(5, coder);
           p.lossless = true;
           p.spatial = p.temporal = w;
           p.block_size = 32;
@@ -93,7 +89,7 @@ TEST(RoundTrip, SignedSamples) {
       info.format.bits = bits;
       info.format.is_signed = true;
       const Clip clip = make_clip(info, 4, 4, Pattern::kNoise, 3);
-      EncoderParams p = small_gops(4, coder);
+      CodingParams p = small_gops(4, coder);
       p.lossless = true;
       const auto out = decode(encode(clip, p), {});
       ASSERT_EQ(compare(out.at(0), clip.gops[0]).largest, 0) << bits << " " << coder.name;
@@ -112,7 +108,7 @@ TEST(RoundTrip, LossyErrorFollowsTheStep) {
                          << s.width << "x" << s.height << "x" << s.frames << " layout " << static_cast<int>(layout)
                          << " wavelet " << static_cast<int>(w) << " step " << step << " " << coder.name);
             const Clip clip = make_clip(video(s.width, s.height, "gray"), s.frames, 16, Pattern::kTexture, 5);
-            EncoderParams p = small_gops(16, coder);
+            CodingParams p = small_gops(16, coder);
             p.layout = layout;
             p.spatial = p.temporal = w;
             p.step = step;
@@ -137,7 +133,7 @@ TEST(RoundTrip, SameBytesForEveryThreadCountAndInstructionSet) {
             SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " " << format
                                             << " lossless " << lossless << " " << coder.name);
             const Clip clip = make_clip(video(s.width, s.height, format), s.frames, 12, Pattern::kTexture, 11);
-            EncoderParams p = small_gops(12, coder);
+            CodingParams p = small_gops(12, coder);
             p.layout = layout;
             p.lossless = lossless;
             p.block_size = 64;
@@ -173,7 +169,7 @@ TEST(RoundTrip, QualityRisesWithLayersPlanesAndBytes) {
         if (!full() && (coder.profile == Profile::kDense) != (lossless == (layout == Layout::kT2d))) continue;
         SCOPED_TRACE(testing::Message() << "lossless " << lossless << " layout " << static_cast<int>(layout) << " "
                                         << coder.name);
-        EncoderParams p = small_gops(16, coder);
+        CodingParams p = small_gops(16, coder);
         p.quality = 85;
         p.lossless = lossless;
         p.layout = layout;
@@ -220,7 +216,7 @@ TEST(RoundTrip, ReducedDecodingIsSmallerAndReadsFewerBytes) {
       SCOPED_TRACE(testing::Message() << s.width << "x" << s.height << "x" << s.frames << " lossless " << lossless
                                       << " " << coder.name);
       const Clip clip = make_clip(video(s.width, s.height, "yuv420p"), s.frames, 16, Pattern::kSmooth, 2);
-      EncoderParams p = small_gops(16, coder);
+      CodingParams p = small_gops(16, coder);
       p.quality = 90;
       p.lossless = lossless;
       const auto stream = encode(clip, p);
@@ -265,7 +261,7 @@ TEST(RoundTrip, ReducedFlatPicturesKeepTheirLevel) {
       for (Gop& g : clip.gops)
         for (int f = 0; f < g.frames(); ++f)
           std::memset(g.plane(0).row(f, 0), 200, static_cast<std::size_t>(s.width * s.height));
-      EncoderParams p = small_gops(8);
+      CodingParams p = small_gops(8);
       p.quality = 95;
       p.layout = layout;
       p.temporal_levels = p.spatial_levels = 3;
@@ -285,7 +281,7 @@ TEST(RoundTrip, ReducedFlatPicturesKeepTheirLevel) {
 TEST(RoundTrip, DyadicReducesTimeAndPictureTogether) {
   const Clip clip = make_clip(video(96, 64, "gray"), 16, 16, Pattern::kSmooth, 2);
   for (const int spatial : {3, 5}) {
-    EncoderParams p = small_gops(16);
+    CodingParams p = small_gops(16);
     p.layout = Layout::kDyadic;
     p.temporal_levels = 3;
     p.spatial_levels = spatial;
@@ -305,7 +301,7 @@ TEST(RoundTrip, DyadicReducesTimeAndPictureTogether) {
 
 TEST(RoundTrip, FramesAreSelectedExactly) {
   const Clip clip = make_clip(video(40, 24, "gray"), 30, 8, Pattern::kTexture, 2);
-  EncoderParams p = small_gops(8);
+  CodingParams p = small_gops(8);
   p.lossless = true;
   const auto stream = encode(clip, p);
   CodecStats full;
@@ -334,7 +330,7 @@ TEST(RoundTrip, FramesAreSelectedExactly) {
 
 TEST(RoundTrip, CoefficientsStandBetweenTransformAndCoder) {
   const Clip clip = make_clip(video(64, 48, "yuv420p"), 8, 8, Pattern::kTexture, 4);
-  EncoderParams p = small_gops(8);
+  CodingParams p = small_gops(8);
   p.quality = 80;
   p.measure_errors = false;  // that takes the samples
   const auto direct = encode(clip, p);

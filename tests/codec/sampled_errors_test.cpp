@@ -30,9 +30,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, CutErrors,
 TEST_P(CutErrors, AreThoseOfTheDecoder) {
   const auto [format, kind] = GetParam();
   Clip clip = clip_of(format, 9);
-  EncoderParams p = params_of(kind == 1 ? Profile::kFast : Profile::kDense);
+  CodingParams p = params_of(kind == 1 ? Profile::kFast : Profile::kDense);
   p.lossless = kind == 2;
-  p.even_ends = kind == 0;
   if (kind == 3) p.layout = Layout::kDyadic;
   p = resolve(clip.info, p);
   const StreamHeader header = make_header(clip.info, p);
@@ -84,7 +83,7 @@ struct Sampled {
   int width, height, frames;
   const char* format;
   Pattern pattern;
-  void (*set)(EncoderParams&);
+  void (*set)(CodingParams&);
   friend void PrintTo(const Sampled& s, std::ostream* out) { *out << s.name; }
 };
 class SampledErrors : public testing::TestWithParam<Sampled> {};
@@ -116,7 +115,7 @@ TEST_P(SampledErrors, AreThoseOfTheDecoder) {
   const Sampled& kind = GetParam();
   const Clip clip = make_clip(video(kind.width, kind.height, kind.format, static_cast<std::uint64_t>(kind.frames)),
                               kind.frames, 9, kind.pattern, 7);
-  EncoderParams p = params_of(Profile::kDense);
+  CodingParams p = params_of(Profile::kDense);
   p.layers = 6;
   kind.set(p);
   if (p.lossless) p.spatial = p.temporal = Wavelet::kCdf53;
@@ -164,7 +163,7 @@ TEST(StepSample, IsLikeTheWhole) {
     for (int t = 0; t < v.shape.frames; ++t)
       for (int y = 0; y < v.shape.height; ++y) std::fill_n(v.row(t, y), v.shape.width / 2, std::byte{90});
   }
-  EncoderParams p = params_of(Profile::kDense);
+  CodingParams p = params_of(Profile::kDense);
   const EncoderParams resolved = resolve(clip.info, p);
   const StreamHeader header = make_header(clip.info, resolved);
   ThreadPool pool(2);
@@ -225,7 +224,7 @@ TEST(StepSample, IsLikeTheWhole) {
 // Of pictures of many large blocks a sample tells the error, too.
 TEST(StepSample, TellsTheError) {
   const Clip clip = make_clip(video(768, 512, "yuv420p", 8), 8, 4, Pattern::kTexture, 5);
-  EncoderParams p = params_of(Profile::kDense, 4);
+  CodingParams p = params_of(Profile::kDense, 4);
   p.block_size = 128;
   p.psnr = 38;
   p.threads = 3;
@@ -249,7 +248,7 @@ TEST(StepSample, GopsThatDiffer) {
   };
   for (const bool begins_dim : {true, false}) {
     dim(begins_dim ? 0 : 1, 5);
-    EncoderParams p = params_of(Profile::kDense, 5);
+    CodingParams p = params_of(Profile::kDense, 5);
     p.bits_per_pixel = 0.8;
     const Stream s = encode(clip, p);
     const double wanted = 0.8 * 320 * 200 * 15 / 8;

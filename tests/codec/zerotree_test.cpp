@@ -22,13 +22,12 @@ struct Case {
   int temporal_levels;
   int spatial_levels;
   int block_size;
-  FastMode mode;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.shape.frames << "x" << c.shape.height << "x" << c.shape.width
              << (c.layout == Layout::kDyadic ? " dyadic " : " t+2D ") << c.temporal_levels << "x" << c.spatial_levels
-             << " blocks " << c.block_size << " mode " << static_cast<int>(c.mode);
+             << " blocks " << c.block_size;
 }
 
 const Shape kShapes[] = {{1, 1, 1},   {2, 1, 1},    {33, 1, 1},    {1, 3, 5},   {3, 5, 3},   {1, 1, 77},
@@ -48,7 +47,6 @@ std::vector<Case> cases(int per_shape) {
       c.temporal_levels = static_cast<int>(random() % 6);
       if (c.layout == Layout::kDyadic) c.temporal_levels = std::min(c.temporal_levels, c.spatial_levels);
       c.block_size = 32 << (random() % 4);
-      c.mode = random() & 1 ? FastMode::kStaged : FastMode::kRaw;
       out.push_back(c);
     }
   return out;
@@ -120,8 +118,8 @@ struct Coded {
 
 template <class T>
 Coded encode_all(const BlockGrid& grid, const Field<T>& field, const StepTable* steps, const LayerPlan& plan,
-                 FastMode mode, SimdLevel simd) {
-  BlockEncoder encoder(mode, simd);
+                 SimdLevel simd) {
+  BlockEncoder encoder(simd);
   Coded out;
   for (int by = 0; by < grid.rows(); ++by)
     for (int bx = 0; bx < grid.columns(); ++bx) {
@@ -151,9 +149,9 @@ std::vector<LayeredSegment> received(const BlockGrid& grid, const CodedBlock& b,
 
 template <class T>
 void decode_all(const BlockGrid& grid, const SubbandTable& target, const Coded& coded, const LayerPlan& plan,
-                int layers, int stop, int centroid, const StepTable* steps, FastMode mode, SimdLevel simd,
-                const Field<T>& field, ZeroPatches* left_out = nullptr) {
-  BlockDecoder decoder(mode, simd);
+                int layers, int stop, int centroid, const StepTable* steps, SimdLevel simd, const Field<T>& field,
+                ZeroPatches* left_out = nullptr) {
+  BlockDecoder decoder(FastMode::kStaged, simd);
   for (int by = 0; by < grid.rows(); ++by)
     for (int bx = 0; bx < grid.columns(); ++bx)
       decoder.decode(grid, target, by, bx,
@@ -197,16 +195,16 @@ TEST(Zerotree, EveryLevelAndInstructionSetIsExact) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded reference = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kScalar);
+    const Coded reference = encode_all(grid, in.field, nullptr, plan, SimdLevel::kScalar);
     for (const SimdLevel simd : levels()) {
-      const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, simd);
+      const Coded coded = encode_all(grid, in.field, nullptr, plan, simd);
       for (std::size_t i = 0; i < coded.blocks.size(); ++i) {
         ASSERT_TRUE(coded.blocks[i].top == reference.blocks[i].top) << to_string(simd);
         ASSERT_TRUE(coded.blocks[i].size == reference.blocks[i].size) << to_string(simd);
         ASSERT_TRUE(coded.blocks[i].bytes == reference.blocks[i].bytes) << to_string(simd);
       }
       Volume<std::int32_t> out(c.shape, 0x55555555);
-      decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, 0, 102, nullptr, c.mode, simd, out.field);
+      decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, 0, 102, nullptr, simd, out.field);
       ASSERT_TRUE(out.memory == in.memory) << to_string(simd);
     }
   }
@@ -217,20 +215,19 @@ TEST(Zerotree, AllSmallDecompositions) {
   for (const Shape& s : {Shape{3, 7, 6}, Shape{8, 16, 33}})
     for (const Layout layout : {Layout::kT2d, Layout::kDyadic})
       for (int spatial = 0; spatial <= 6; ++spatial)
-        for (int temporal = 0; temporal <= 5; ++temporal)
-          for (const FastMode mode : {FastMode::kStaged, FastMode::kRaw}) {
-            if (layout == Layout::kDyadic && temporal > spatial) continue;
-            const Case c{s, layout, temporal, spatial, 32, mode};
-            SCOPED_TRACE(testing::Message() << c);
-            const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
-            const auto in = random_field(c.shape, random);
-            const LayerPlan plan = random_plan(grid, random);
-            const Coded coded = encode_all(grid, in.field, nullptr, plan, mode, SimdLevel::kBest);
-            Volume<std::int32_t> out(c.shape, -1);
-            decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, 0, 0, nullptr, mode,
-                                     SimdLevel::kBest, out.field);
-            ASSERT_TRUE(out.memory == in.memory);
-          }
+        for (int temporal = 0; temporal <= 5; ++temporal) {
+          if (layout == Layout::kDyadic && temporal > spatial) continue;
+          const Case c{s, layout, temporal, spatial, 32};
+          SCOPED_TRACE(testing::Message() << c);
+          const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
+          const auto in = random_field(c.shape, random);
+          const LayerPlan plan = random_plan(grid, random);
+          const Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
+          Volume<std::int32_t> out(c.shape, -1);
+          decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, 0, 0, nullptr, SimdLevel::kBest,
+                                   out.field);
+          ASSERT_TRUE(out.memory == in.memory);
+        }
 }
 
 TEST(Zerotree, EveryStopPlaneIsExact) {
@@ -240,11 +237,11 @@ TEST(Zerotree, EveryStopPlaneIsExact) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    const Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
     for (const int centroid : {0, 102, 255})
       for (int stop = 0; stop <= 31; stop += centroid == 102 ? 1 : 5) {
         Volume<std::int32_t> out(c.shape, 0x55555555);
-        decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, stop, centroid, nullptr, c.mode,
+        decode_all<std::int32_t>(grid, grid.table(), coded, plan, plan.layers, stop, centroid, nullptr,
                                  stop & 1 ? SimdLevel::kScalar : SimdLevel::kBest, out.field);
         for (std::size_t i = 0; i < in.memory.size(); ++i)
           ASSERT_EQ(out.memory[i], truncated(in.memory[i], std::min(stop, 30), centroid))
@@ -260,11 +257,11 @@ TEST(Zerotree, EveryNumberOfLayersIsExact) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    const Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
     for (int layers = 1; layers <= plan.layers; ++layers)
       for (const SimdLevel simd : levels()) {
         Volume<std::int32_t> out(c.shape, 0x55555555);
-        decode_all<std::int32_t>(grid, grid.table(), coded, plan, layers, 0, 102, nullptr, c.mode, simd, out.field);
+        decode_all<std::int32_t>(grid, grid.table(), coded, plan, layers, 0, 102, nullptr, simd, out.field);
         for_each_pair(
             grid.table(), in.field, grid.table(), out.field, [&](std::int32_t a, std::int32_t b, const Subband& band) {
               const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
@@ -284,7 +281,7 @@ TEST(Zerotree, LowerResolutionsAreTheCoarseSubbands) {
     const BlockGrid grid(c.shape, d, true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    const Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
     for (int reduce = 0; reduce <= d.spatial_levels; ++reduce)
       for (int slower = 0; slower <= d.temporal_levels; ++slower) {
         const bool dyadic = c.layout == Layout::kDyadic;
@@ -297,7 +294,7 @@ TEST(Zerotree, LowerResolutionsAreTheCoarseSubbands) {
         const SubbandTable target(small, less, true);
         const int stop = static_cast<int>(random() % 3);
         Volume<std::int32_t> out(small, 0x55555555);
-        decode_all<std::int32_t>(grid, target, coded, plan, plan.layers, stop, 102, nullptr, c.mode,
+        decode_all<std::int32_t>(grid, target, coded, plan, plan.layers, stop, 102, nullptr,
                                  reduce & 1 ? SimdLevel::kScalar : SimdLevel::kBest, out.field);
         for_each_pair(grid.table(), in.field, target, out.field, [&](std::int32_t a, std::int32_t b, const Subband&) {
           ASSERT_EQ(b, truncated(a, stop, 102)) << reduce << " " << slower;
@@ -318,15 +315,15 @@ TEST(Zerotree, FloatsAreQuantisedTowardsZero) {
                        : std::ldexp(static_cast<float>(static_cast<int>(random() % 20001) - 10000),
                                     static_cast<int>(random() % 20) - 12);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded reference = encode_all(grid, in.field, &steps, plan, c.mode, SimdLevel::kScalar);
+    const Coded reference = encode_all(grid, in.field, &steps, plan, SimdLevel::kScalar);
     for (const int stop : {0, 3}) {
       Volume<float> first(c.shape);
       for (const SimdLevel simd : levels()) {
-        const Coded coded = encode_all(grid, in.field, &steps, plan, c.mode, simd);
+        const Coded coded = encode_all(grid, in.field, &steps, plan, simd);
         for (std::size_t i = 0; i < coded.blocks.size(); ++i)
           ASSERT_TRUE(coded.blocks[i].bytes == reference.blocks[i].bytes) << to_string(simd);
         Volume<float> out(c.shape, 77);
-        decode_all<float>(grid, grid.table(), coded, plan, plan.layers, stop, 102, &steps, c.mode, simd, out.field);
+        decode_all<float>(grid, grid.table(), coded, plan, plan.layers, stop, 102, &steps, simd, out.field);
         if (simd == SimdLevel::kScalar) first.memory = out.memory;
         ASSERT_TRUE(out.memory == first.memory) << to_string(simd);
         std::size_t slot = 0;
@@ -381,19 +378,19 @@ TEST(Zerotree, ExtremeValues) {
     Volume<std::int32_t> whole(c.shape);
     for (auto& x : real.memory) x = extremes[random() % std::size(extremes)];
     for (auto& x : whole.memory) x = integers[random() % std::size(integers)];
-    const Coded real_reference = encode_all(grid, real.field, &steps, plan, c.mode, SimdLevel::kScalar);
-    const Coded whole_reference = encode_all(grid, whole.field, nullptr, plan, c.mode, SimdLevel::kScalar);
+    const Coded real_reference = encode_all(grid, real.field, &steps, plan, SimdLevel::kScalar);
+    const Coded whole_reference = encode_all(grid, whole.field, nullptr, plan, SimdLevel::kScalar);
     for (const SimdLevel simd : levels()) {
-      const Coded a = encode_all(grid, real.field, &steps, plan, c.mode, simd);
-      const Coded b = encode_all(grid, whole.field, nullptr, plan, c.mode, simd);
+      const Coded a = encode_all(grid, real.field, &steps, plan, simd);
+      const Coded b = encode_all(grid, whole.field, nullptr, plan, simd);
       for (std::size_t i = 0; i < a.blocks.size(); ++i) {
         EXPECT_TRUE(a.blocks[i].bytes == real_reference.blocks[i].bytes) << to_string(simd);
         EXPECT_TRUE(b.blocks[i].bytes == whole_reference.blocks[i].bytes) << to_string(simd);
       }
       Volume<float> out(c.shape);
-      decode_all<float>(grid, grid.table(), a, plan, plan.layers, 0, 255, &steps, c.mode, simd, out.field);
+      decode_all<float>(grid, grid.table(), a, plan, plan.layers, 0, 255, &steps, simd, out.field);
       Volume<std::int32_t> exact(c.shape);
-      decode_all<std::int32_t>(grid, grid.table(), b, plan, plan.layers, 0, 255, nullptr, c.mode, simd, exact.field);
+      decode_all<std::int32_t>(grid, grid.table(), b, plan, plan.layers, 0, 255, nullptr, simd, exact.field);
       constexpr std::int32_t kLimit = (1 << 30) - 1;
       for (std::size_t i = 0; i < whole.memory.size(); ++i)
         ASSERT_EQ(exact.memory[i], std::clamp(whole.memory[i], -kLimit, kLimit));
@@ -411,7 +408,7 @@ TEST(Zerotree, DamagedBits) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
     for (int i = 0; i < 6; ++i) {
       Coded damaged = coded;
       for (CodedBlock& b : damaged.blocks) {
@@ -424,8 +421,7 @@ TEST(Zerotree, DamagedBits) {
         Volume<std::int32_t> out(c.shape);
         bool thrown = false;
         try {
-          decode_all<std::int32_t>(grid, grid.table(), damaged, plan, plan.layers, 0, 102, nullptr, c.mode, simd,
-                                   out.field);
+          decode_all<std::int32_t>(grid, grid.table(), damaged, plan, plan.layers, 0, 102, nullptr, simd, out.field);
         } catch (const Error& e) {
           ASSERT_EQ(e.kind(), ErrorKind::kBadStream);
           thrown = true;
@@ -466,7 +462,7 @@ TEST(Zerotree, ZerosMayBeLeftOut) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     const auto in = random_field(c.shape, random);
     const LayerPlan plan = random_plan(grid, random);
-    const Coded coded = encode_all(grid, in.field, nullptr, plan, c.mode, SimdLevel::kBest);
+    const Coded coded = encode_all(grid, in.field, nullptr, plan, SimdLevel::kBest);
     for (int reduce = 0; reduce <= std::min(2, c.spatial_levels); ++reduce) {
       Decomposition d = decomposition(c);
       d.spatial_levels -= reduce;
@@ -475,8 +471,8 @@ TEST(Zerotree, ZerosMayBeLeftOut) {
       constexpr std::int32_t kOld = 0x55555555;
       Volume<std::int32_t> whole(target.shape(), kOld), sparse(target.shape(), kOld);
       ZeroPatches left_out(grid, target);
-      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, c.mode, SimdLevel::kBest, whole.field);
-      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, c.mode, SimdLevel::kBest, sparse.field,
+      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, SimdLevel::kBest, whole.field);
+      decode_all<std::int32_t>(grid, target, coded, plan, 1, 3, 102, nullptr, SimdLevel::kBest, sparse.field,
                                &left_out);
       const bool any = std::count(sparse.memory.begin(), sparse.memory.end(), kOld) > 0;
       least = std::min<int>(least, any);

@@ -16,7 +16,9 @@ cd "$(dirname "$0")"
 python=${PYTHON:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-[ -z "$anew" ] || rm -f ./*.tvl refused/*.tvl
+# Of those that nothing can make again the decoder stays bound, whatever changes.
+kept=$(sed -n "s/^kept \([a-z0-9_]*\) .*/\1.tvl/p" make.sh)
+[ -z "$anew" ] || find . -name "*.tvl" $(printf "! -name %s " $kept) -delete
 : >"$work/list"
 
 # stream NAME SIZE FORMAT FRAMES CONTENT "ENCODER OPTIONS" "DECODER OPTIONS"...: without the latter whole only
@@ -28,6 +30,13 @@ stream() {
     # shellcheck disable=SC2086
     "$trivelet" encode --quiet -t 1 --format raw --size "$size" --pix-fmt "$format" $settings "$work/in.raw" "$name.tvl"
   fi
+  pin "$name" "$@"
+}
+# kept NAME SIZE FORMAT FRAMES CONTENT "ENCODER OPTIONS OF THEN" "DECODER OPTIONS"...: there is no encoder any more
+kept() {
+  local name=$1
+  shift 6
+  [ -e "$name.tvl" ] || { echo "$name.tvl is missing, and nothing can make it again" >&2; exit 1; }
   pin "$name" "$@"
 }
 # volume NAME SIZE TYPE "ENCODER OPTIONS" "DECODER OPTIONS"...
@@ -67,27 +76,38 @@ stream dense_lossless_gray16 24x17 gray16 5 noise "--lossless --gop 4 --levels 2
 stream dense_lossless_gbrp 24x16 gbrp 4 moving "--lossless --gop 4 --levels 1x2 --layers 2" "$r1t1" "$l1"
 stream dense_lossless_haar 24x16 gray10 7 moving "--lossless --gop 4 --levels 2x2 --wavelet haar --temporal-wavelet haar" "$r1t1" "$p4"
 stream dense_lossy_yuv420p 48x32 yuv420p 20 moving "-q 55 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
-stream dense_lossy_yuv422p10 33x17 yuv422p10 9 moving "-q 50 --gop 8 --levels 3x4 --plain-ends" "$r1" "$t1" "$all"
 stream dense_lossy_gbrp10 32x24 gbrp10 8 moving "-q 50 --gop 8 --levels 2x3 --wavelet 5/3 --temporal-wavelet 5/3" "$r1t1" "$l1"
 stream dense_lossy_yuva420p 24x16 yuva420p 5 moving "-q 60 --gop 5 --levels 2x2" "$r1t1" "$p4"
 stream dense_visual 48x32 yuv420p 8 moving "-q 60 --gop 8 --levels 2x4 --tune visual" "$r1t1" "$l2"
 stream dense_rate 48x32 yuv420p 16 moving "--bpp 1 --gop 8 --levels 3x3 --layers 5" "$r1" "$t1" "$l1" "$l2" "$all"
 stream dense_rate_blocks 100x70 gray 4 moving "--bpp 1.2 --gop 4 --levels 2x3 --block-size 32 --layers 3" "$r1t1" "$l1"
 stream dense_stills 100x70 gray 2 moving "-q 45 --gop 1 --levels 0x5 --block-size 64" "$r1" "--reduce 5"
-# Dense, dyadic
-stream dense_dyadic_lossless 24x17 gray 8 moving "--lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
-stream dense_dyadic_lossless_gbrp 20x12 gbrp 5 moving "--lossless --gop 5 --layout dyadic --levels 1x3" "$r1" "$l1"
-stream dense_dyadic_lossy 40x24 yuv420p 8 moving "-q 60 --gop 8 --layout dyadic --levels 2x4" "$r1" "--reduce 3" "$l1" "$dyadic_all"
-stream dense_dyadic_rate 40x24 gray10 16 moving "--bpp 1.5 --gop 16 --layout dyadic --levels 3x3 --layers 4" "$r1" "$l1" "$l2"
 # Fast
 stream fast_lossless_yuv420p 40x24 yuv420p 6 moving "--profile fast --lossless --gop 6 --levels 2x3 --layers 3" "$r1" "$t1" "$l2" "$p4" "$all"
-stream fast_lossless_raw_gray16 24x17 gray16 4 noise "--profile fast --mode raw --lossless --gop 4 --levels 2x2 --wavelet 13/7" "$r1t1"
 stream fast_lossy_yuv420p 48x32 yuv420p 20 moving "--profile fast -q 50 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
-stream fast_lossy_raw_gbrp 32x24 gbrp 8 moving "--profile fast --mode raw -q 45 --gop 8 --levels 2x3" "$r1t1" "$l1"
 stream fast_rate 48x32 yuv422p10 8 moving "--profile fast --bpp 2 --gop 8 --levels 3x3 --layers 5" "$r1t1" "$l1" "$l2" "$all"
-stream fast_dyadic_lossless 24x17 gray 8 moving "--profile fast --lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
-stream fast_dyadic_lossy 40x24 yuv420p 8 moving "--profile fast -q 55 --gop 8 --layout dyadic --levels 2x4" "$r1" "$l1" "$dyadic_all"
 stream fast_blocks 100x70 gray 2 moving "--profile fast -q 45 --gop 2 --levels 1x3 --block-size 32 --tune visual" "$r1t1" "$l1"
+# What the encoder wrote before and only decoders know: the raw mode of the fast profile, videos in the dyadic layout, GOPs
+# without frame gains
+kept dense_lossy_yuv422p10 33x17 yuv422p10 9 moving "-q 50 --gop 8 --levels 3x4 --plain-ends" "$r1" "$t1" "$all"
+kept dense_dyadic_lossless 24x17 gray 8 moving "--lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
+kept dense_dyadic_lossless_gbrp 20x12 gbrp 5 moving "--lossless --gop 5 --layout dyadic --levels 1x3" "$r1" "$l1"
+kept dense_dyadic_lossy 40x24 yuv420p 8 moving "-q 60 --gop 8 --layout dyadic --levels 2x4" "$r1" "--reduce 3" "$l1" "$dyadic_all"
+kept dense_dyadic_rate 40x24 gray10 16 moving "--bpp 1.5 --gop 16 --layout dyadic --levels 3x3 --layers 4" "$r1" "$l1" "$l2"
+kept fast_lossless_raw_gray16 24x17 gray16 4 noise "--profile fast --mode raw --lossless --gop 4 --levels 2x2 --wavelet 13/7" "$r1t1"
+kept fast_lossy_raw_gbrp 32x24 gbrp 8 moving "--profile fast --mode raw -q 45 --gop 8 --levels 2x3" "$r1t1" "$l1"
+kept fast_dyadic_lossless 24x17 gray 8 moving "--profile fast --lossless --gop 8 --layout dyadic --levels 3x3" "$r1" "$p4" "$dyadic_all"
+kept fast_dyadic_lossy 40x24 yuv420p 8 moving "--profile fast -q 55 --gop 8 --layout dyadic --levels 2x4" "$r1" "$l1" "$dyadic_all"
+kept dense_dyadic_levels 20x12 yuv420p 9 moving "-q 80 --gop 8 --layout dyadic --levels 5x5" "$r1" "--reduce 2" "$dyadic_all"
+kept dense_dyadic_flat 40x24 gray 3 moving "-q 70 --gop 3 --layout dyadic --levels 0x3" "$r1" "--reduce 2" "$dyadic_all"
+kept dense_dyadic_gbrp10 17x31 gbrp10 7 moving "-q 70 --gop 7 --layout dyadic --levels 2x4 --wavelet 5/3" "$r1" "--reduce 3" "$p4"
+kept dense_dyadic_blocks 140x70 gray 3 moving "--lossless --gop 3 --layout dyadic --levels 2x2 --block-size 64" "$r1" "$l1"
+kept dense_dyadic_visual 24x16 gbrp 4 moving "-q 60 --gop 4 --layout dyadic --levels 2x3 --tune visual" "$r1" "$dyadic_all"
+kept fast_dyadic_rate 33x17 gray 8 moving "--profile fast --bpp 2 --gop 8 --layout dyadic --levels 3x3 --layers 6" "$r1" "$l1" "$l2" "$dyadic_all"
+kept fast_raw_yuv420p 40x24 yuv420p 12 moving "--profile fast --mode raw -q 60 --gop 8 --levels 3x3" "$r1" "--temporal-reduce 2" "$all"
+kept fast_raw_dyadic_lossless 40x24 gray 12 moving "--profile fast --mode raw --lossless --gop 8 --layout dyadic --levels 3x3 --wavelet haar --temporal-wavelet haar" "$r1" "--reduce 3" "--max-planes 2"
+kept fast_raw_dyadic_lossy 40x24 yuv420p 6 moving "--profile fast --mode raw -q 70 --gop 6 --layout dyadic --levels 2x4" "$r1" "--reduce 2" "$dyadic_all"
+kept fast_plain_ends 24x16 yuv420p 9 moving "--profile fast -q 60 --gop 9 --levels 3x3 --plain-ends" "$t1" "$all"
 # Motion
 stream motion_lossy_yuv420p 64x48 yuv420p 11 moving "--motion on -q 45 --gop 8 --levels 3x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
 stream motion_lossless_yuv420p 40x24 yuv420p 6 moving "--motion on --lossless --gop 4 --levels 2x2" "$r1" "$t1" "$l2"

@@ -31,7 +31,7 @@ struct Sample {
   StreamHeader header;
   std::unique_ptr<StreamGeometry> geometry;
   Sample(bool dyadic, Profile profile) {
-    EncoderParams p;
+    CodingParams p;
     p.gop_frames = 5;
     p.threads = 1;
     p.block_size = 32;
@@ -41,7 +41,7 @@ struct Sample {
     p.profile = profile;
     p.layout = dyadic ? Layout::kDyadic : Layout::kT2d;
     MemorySink sink;
-    const Encoder encoder(test::video(70, 41, "yuv420p"), p, sink);
+    const Encoder encoder = make_encoder(test::video(70, 41, "yuv420p"), p, sink);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(sink.bytes.data());
     header = parse_stream_header(bytes + sizeof kSignature + kBoxHeaderBytes,
                                  sink.bytes.size() - sizeof kSignature - kBoxHeaderBytes);

@@ -37,7 +37,7 @@ Bytes header_input(int what, Profile profile, const std::uint8_t* from, const st
 
 // Seeds of a stream like those that header_fuzz reads GOP headers and chunks for.
 bool write_header_seeds(const std::filesystem::path& folder, bool dyadic, Profile profile) {
-  EncoderParams p;
+  CodingParams p;
   p.gop_frames = 5;
   p.threads = 1;
   p.block_size = 32;
@@ -365,7 +365,6 @@ int main(int argc, char** argv) {
     const char* format;
     bool lossless;
     Layout layout;
-    FastMode mode;
     int spatial, temporal, layers;
     std::uint16_t options;
     Profile profile = Profile::kFast;
@@ -375,39 +374,34 @@ int main(int argc, char** argv) {
   };
   constexpr Profile kDense = Profile::kDense;
   const Kind kinds[] = {
-      {"grey", 8, 8, 4, 2, "gray", true, Layout::kT2d, FastMode::kStaged, 2, 1, 3, 0x3000},
-      {"dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4002},
-      {"dyadic_flat", 9, 12, 3, 3, "gray", true, Layout::kDyadic, FastMode::kStaged, 3, 1, 1, 0x4000},
-      {"raw", 8, 8, 5, 2, "gray", false, Layout::kT2d, FastMode::kRaw, 1, 1, 2, 0x3008},
-      {"rgb", 6, 5, 2, 2, "gbrp10", true, Layout::kT2d, FastMode::kStaged, 1, 0, 1, 0x8000},
-      {"yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, FastMode::kStaged, 2, 0, 4, 0x0002},
-      {"blocks", 40, 34, 1, 1, "gray", false, Layout::kT2d, FastMode::kRaw, 0, 0, 1, 0x3010},
-      {"thin", 1, 33, 3, 3, "gray16", true, Layout::kDyadic, FastMode::kRaw, 1, 1, 2, 0x4000},
-      {"rate", 9, 8, 4, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 3, 0x4000, Profile::kFast, 16},
-      {"dense", 8, 8, 4, 2, "gray", true, Layout::kT2d, FastMode::kStaged, 2, 1, 3, 0x3000, kDense},
-      {"dense_dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4002, kDense},
-      {"dense_dyadic_flat", 9, 12, 3, 3, "gray", true, Layout::kDyadic, FastMode::kStaged, 3, 1, 1, 0x4000, kDense},
-      {"dense_gains", 8, 7, 5, 5, "gray", false, Layout::kT2d, FastMode::kStaged, 1, 2, 2, 0x3008, kDense},
-      {"dense_rgb", 6, 5, 2, 2, "gbrp10", true, Layout::kT2d, FastMode::kStaged, 1, 0, 1, 0x8000, kDense},
-      {"dense_yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, FastMode::kStaged, 2, 0, 4, 0x0002, kDense, 0, true},
-      {"dense_rate", 12, 9, 4, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 3, 0x4000, kDense, 14},
-      {"dense_rate_dyadic", 9, 8, 4, 4, "gray", false, Layout::kDyadic, FastMode::kStaged, 2, 2, 2, 0x4010, kDense, 20},
-      {"motion", 24, 17, 6, 4, "gray", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3002, kDense, 0, false,
-       Motion::kOn},
-      {"motion_lossless", 18, 9, 5, 5, "yuv420p", true, Layout::kT2d, FastMode::kStaged, 1, 3, 1, 0x3042, kDense, 0,
-       false, Motion::kOn},
-      {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, FastMode::kStaged, 2, 2, 2, 0x3010, Profile::kFast, 0,
-       false, Motion::kAuto},
-      {"predictive", 40, 33, 5, 3, "yuv420p", true, Layout::kT2d, FastMode::kStaged, 0, 0, 1, 0x3000,
-       Profile::kPredictive},
+      {"grey", 8, 8, 4, 2, "gray", true, Layout::kT2d, 2, 1, 3, 0x3000},
+      {"dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, 2, 2, 2, 0x4002},
+      {"dyadic_flat", 9, 12, 3, 3, "gray", true, Layout::kDyadic, 3, 1, 1, 0x4000},
+      {"rgb", 6, 5, 2, 2, "gbrp10", true, Layout::kT2d, 1, 0, 1, 0x8000},
+      {"yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, 2, 0, 4, 0x0002},
+      {"blocks", 40, 34, 1, 1, "gray", false, Layout::kT2d, 0, 0, 1, 0x3010},
+      {"thin", 1, 33, 3, 3, "gray16", true, Layout::kDyadic, 1, 1, 2, 0x4000},
+      {"rate", 9, 8, 4, 4, "gray", false, Layout::kT2d, 2, 2, 3, 0x4000, Profile::kFast, 16},
+      {"dense", 8, 8, 4, 2, "gray", true, Layout::kT2d, 2, 1, 3, 0x3000, kDense},
+      {"dense_dyadic", 9, 7, 4, 4, "gray", false, Layout::kDyadic, 2, 2, 2, 0x4002, kDense},
+      {"dense_dyadic_flat", 9, 12, 3, 3, "gray", true, Layout::kDyadic, 3, 1, 1, 0x4000, kDense},
+      {"dense_gains", 8, 7, 5, 5, "gray", false, Layout::kT2d, 1, 2, 2, 0x3008, kDense},
+      {"dense_rgb", 6, 5, 2, 2, "gbrp10", true, Layout::kT2d, 1, 0, 1, 0x8000, kDense},
+      {"dense_yuv", 8, 6, 2, 1, "yuv420p", false, Layout::kT2d, 2, 0, 4, 0x0002, kDense, 0, true},
+      {"dense_rate", 12, 9, 4, 4, "gray", false, Layout::kT2d, 2, 2, 3, 0x4000, kDense, 14},
+      {"dense_rate_dyadic", 9, 8, 4, 4, "gray", false, Layout::kDyadic, 2, 2, 2, 0x4010, kDense, 20},
+      {"motion", 24, 17, 6, 4, "gray", false, Layout::kT2d, 2, 2, 2, 0x3002, kDense, 0, false, Motion::kOn},
+      {"motion_lossless", 18, 9, 5, 5, "yuv420p", true, Layout::kT2d, 1, 3, 1, 0x3042, kDense, 0, false, Motion::kOn},
+      {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, 2, 2, 2, 0x3010, Profile::kFast, 0, false,
+       Motion::kAuto},
+      {"predictive", 40, 33, 5, 3, "yuv420p", true, Layout::kT2d, 0, 0, 1, 0x3000, Profile::kPredictive},
   };
   unsigned i = 0;
   for (const Kind& k : kinds) {
-    EncoderParams p;
+    CodingParams p;
     p.lossless = k.lossless;
     p.layout = k.layout;
     p.profile = k.profile;
-    p.fast_mode = k.mode;
     p.bits_per_pixel = k.bits_per_pixel;
     p.visual = k.visual;
     p.motion = k.motion;
@@ -423,6 +417,13 @@ int main(int argc, char** argv) {
     const auto* s = reinterpret_cast<const std::uint8_t*>(stream.data());
     const Bytes options = {static_cast<std::uint8_t>(k.options), static_cast<std::uint8_t>(k.options >> 8)};
     if (!write_stream_seeds(argv[1], k.name, options, Bytes(s, s + stream.size()), i++)) return 1;
+  }
+  // What encoders no longer write.
+  const auto conformance = std::filesystem::path(__FILE__).parent_path().parent_path() / "conformance";
+  for (const char* name : {"fast_lossless_raw_gray16", "fast_lossy_raw_gbrp", "fast_raw_dyadic_lossy"}) {
+    std::ifstream in(conformance / (std::string(name) + ".tvl"), std::ios::binary);
+    const Bytes stream{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (stream.empty() || !write_stream_seeds(argv[1], name, {0, 0x30}, stream, i++)) return 1;
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "codec/encoder/encoder_params.h"
 #include "tests/fuzz/draw.h"
 #include "trivelet/codec.h"
 #include "trivelet/error.h"
@@ -23,9 +24,9 @@ namespace {
 }
 
 // Empty if the target is refused: fewer bytes than the headers need.
-std::vector<std::byte> encode(const Gop* gops, int count, const VideoInfo& info, const EncoderParams& p) {
+std::vector<std::byte> encode(const Gop* gops, int count, const VideoInfo& info, const CodingParams& p) {
   MemorySink sink;
-  Encoder e(info, p, sink);
+  Encoder e = make_encoder(info, p, sink);
   for (int i = 0; i < count; ++i) e.push(gops[i]);
   try {
     e.finish();
@@ -51,13 +52,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   info.width = 1 + data[1] % 12;
   info.height = 1 + data[2] % 12;
   const int more = data[2] / 12;
-  EncoderParams p;
+  CodingParams p;
   p.threads = 1;
   p.gop_frames = 1 + data[3] % 5;
   p.lossless = data[4] & 1;
   p.layout = data[4] & 2 ? Layout::kDyadic : Layout::kT2d;
   p.profile = data[6] & 128 ? Profile::kFast : Profile::kDense;
-  p.fast_mode = data[4] & 4 ? FastMode::kRaw : FastMode::kStaged;
   p.block_size = (data[4] & 8) && more % 4 == 3 ? 64 : 32;  // all of a block is cleared, however little of it is used
   const Wavelet wavelets[] = {Wavelet::kHaar, Wavelet::kCdf53, Wavelet::kCdf97,
                               p.lossless ? Wavelet::kRev137 : Wavelet::kCdf97};
@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int last = 1 + (data[3] / 5) % p.gop_frames;
   if (!p.lossless) {
     p.quality = data[7] % 101;
-    p.even_ends = !(data[3] / 25 & 1);
+    p.is_volume = data[3] / 25 & 1;
     p.visual = data[3] / 25 & 2;
     if ((data[6] & 64) && may_aim)
       (data[3] / 25 & 4 ? p.psnr : p.bits_per_pixel) = data[3] / 25 & 4 ? 15 + data[7] % 50 : data[7] / 16.0;

@@ -37,17 +37,15 @@ struct Case {
   int width, height, frames, gop;
   const char* format;
   Pattern pattern;
-  EncoderParams params;
+  CodingParams params;
   bool large = false;  ///< not emulated
 };
 
 std::vector<Case> fast_cases() {
-  const auto raw = FastMode::kRaw, staged = FastMode::kStaged;
   const auto dyadic = Layout::kDyadic, t2d = Layout::kT2d;
   return {
       {"smooth", 40, 24, 11, 4, "yuv420p", Pattern::kSmooth, lossy(60, 2, 3, 32)},
       {"texture", 66, 34, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 3, 4, 64)},
-      {"texture, raw", 66, 34, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 3, 4, 32, raw)},
       {"noise", 37, 29, 5, 5, "yuv422p", Pattern::kNoise, lossy(80, 2, 2, 32)},
       {"fine steps need 32 bits", 33, 17, 4, 4, "gray12le", Pattern::kNoise, lossy(100, 2, 3, 32)},
       {"one pixel", 1, 1, 3, 3, "gray", Pattern::kNoise, lossy(90, 2, 0, 32)},
@@ -57,43 +55,38 @@ std::vector<Case> fast_cases() {
       {"no levels", 20, 12, 3, 3, "gray", Pattern::kTexture, lossy(70, 0, 0, 32)},
       {"levels in time only", 20, 12, 6, 6, "gray", Pattern::kTexture, lossy(70, 3, 0, 32)},
       {"more levels than frames", 24, 20, 3, 3, "gray", Pattern::kTexture, lossy(80, 4, 2, 32)},
-      {"one layer", 40, 24, 4, 4, "yuv420p", Pattern::kTexture, lossy(85, 2, 3, 32, staged, t2d, Wavelet::kCdf53, 1)},
-      {"sixteen layers", 40, 24, 4, 4, "gray", Pattern::kTexture, lossy(95, 2, 3, 32, staged, t2d, Wavelet::kHaar, 16)},
+      {"one layer", 40, 24, 4, 4, "yuv420p", Pattern::kTexture, lossy(85, 2, 3, 32, t2d, Wavelet::kCdf53, 1)},
+      {"sixteen layers", 40, 24, 4, 4, "gray", Pattern::kTexture, lossy(95, 2, 3, 32, t2d, Wavelet::kHaar, 16)},
       {"colours", 34, 22, 4, 4, "gbrp", Pattern::kTexture, lossy(75, 2, 3, 32)},
       {"alpha", 34, 22, 4, 4, "gbrap", Pattern::kTexture, lossy(75, 2, 3, 32)},
-      {"dyadic", 40, 36, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 2, 3, 32, staged, dyadic)},
-      {"dyadic, as many levels", 33, 36, 9, 9, "gray", Pattern::kTexture, lossy(85, 3, 3, 32, staged, dyadic)},
-      {"dyadic, raw", 33, 36, 8, 8, "gray", Pattern::kNoise, lossy(75, 3, 3, 64, raw, dyadic)},
-      {"dyadic, no levels in time", 33, 36, 2, 2, "gray", Pattern::kTexture, lossy(75, 0, 3, 32, staged, dyadic)},
+      {"dyadic", 40, 36, 8, 8, "yuv420p", Pattern::kTexture, lossy(75, 2, 3, 32, dyadic)},
+      {"dyadic, as many levels", 33, 36, 9, 9, "gray", Pattern::kTexture, lossy(85, 3, 3, 32, dyadic)},
+      {"dyadic, no levels in time", 33, 36, 2, 2, "gray", Pattern::kTexture, lossy(75, 0, 3, 32, dyadic)},
       {"black", 40, 24, 4, 4, "yuv420p", Pattern::kZero, lossy(60, 2, 3, 32)},
       {"lossless", 41, 27, 10, 4, "yuv420p", Pattern::kTexture, lossless(2, 3, 32)},
       {"lossless noise", 41, 27, 4, 4, "gray", Pattern::kNoise, lossless(2, 3, 32)},
-      {"lossless raw", 41, 27, 4, 4, "gray", Pattern::kTexture, lossless(2, 3, 32, raw)},
       {"lossless 10 bits", 41, 27, 4, 4, "yuv422p10le", Pattern::kTexture, lossless(2, 3, 32)},
       {"lossless 16 bits", 30, 26, 4, 4, "gray16le", Pattern::kExtremes, lossless(2, 3, 32)},
-      {"lossless 13/7", 41, 27, 6, 6, "gray12le", Pattern::kTexture, lossless(2, 3, 32, staged, t2d, Wavelet::kRev137)},
+      {"lossless 13/7", 41, 27, 6, 6, "gray12le", Pattern::kTexture, lossless(2, 3, 32, t2d, Wavelet::kRev137)},
       {"lossless colours", 34, 22, 4, 4, "gbrp", Pattern::kNoise, lossless(2, 3, 32)},
-      {"lossless dyadic", 33, 36, 8, 8, "gray16le", Pattern::kTexture, lossless(3, 3, 64, staged, dyadic)},
-      {"lossless dyadic raw", 32, 32, 8, 8, "gray", Pattern::kNoise, lossless(2, 3, 32, raw, dyadic, Wavelet::kHaar)},
-      {"lossless dyadic, time first", 33, 36, 4, 4, "gray", Pattern::kTexture, lossless(1, 3, 32, staged, dyadic)},
+      {"lossless dyadic", 33, 36, 8, 8, "gray16le", Pattern::kTexture, lossless(3, 3, 64, dyadic)},
+      {"lossless dyadic, time first", 33, 36, 4, 4, "gray", Pattern::kTexture, lossless(1, 3, 32, dyadic)},
       {"bits of one", 40, 24, 4, 4, "gray", Pattern::kExtremes, lossless(2, 3, 32)},
       {"720p", 1280, 720, 40, 32, "yuv420p", Pattern::kTexture, lossy(60, 4, 5, 128), true},
-      {"720p, one step more", 1282, 722, 32, 32, "yuv420p", Pattern::kNoise, lossy(60, 4, 5, 128, raw), true},
+      {"720p, one step more", 1282, 722, 32, 32, "yuv420p", Pattern::kNoise, lossy(60, 4, 5, 128), true},
       {"720p lossless", 1280, 720, 32, 32, "yuv420p", Pattern::kTexture, lossless(4, 5, 128), true},
       {"large blocks", 640, 600, 64, 64, "yuv444p", Pattern::kTexture, lossy(70, 5, 5, 256), true},
-      {"volume", 256, 250, 70, 64, "gray16le", Pattern::kTexture, lossless(4, 4, 64, staged, dyadic), true},
-      {"volume, equal levels", 256, 250, 64, 64, "gray12le", Pattern::kNoise, lossless(4, 4, 128, staged, dyadic),
-       true},
+      {"volume", 256, 250, 70, 64, "gray16le", Pattern::kTexture, lossless(4, 4, 64, dyadic), true},
+      {"volume, equal levels", 256, 250, 64, 64, "gray12le", Pattern::kNoise, lossless(4, 4, 128, dyadic), true},
       {"128 frames", 320, 200, 128, 128, "gbrp", Pattern::kTexture, lossy(80, 5, 4, 64), true},
   };
 }
 
-// Every case in both profiles; the dense one has no modes.
+// Every case in both profiles.
 std::vector<Case> cases() {
   std::vector<Case> all = fast_cases();
   const std::vector<Case> fast = all;
   for (Case c : fast) {
-    if (c.params.fast_mode == FastMode::kRaw) continue;
     c.name = "dense " + c.name;
     c.params.profile = Profile::kDense;
     // Every decision of noise takes its time where a fibre stands for a thread.
@@ -114,8 +107,8 @@ class Backends : public ::testing::TestWithParam<Case> {
     const VideoInfo info = test::video(c.width, c.height, c.format, static_cast<std::uint64_t>(c.frames));
     return test::make_clip(info, c.frames, c.gop, c.pattern, 7);
   }
-  EncoderParams params() const {
-    EncoderParams p = GetParam().params;
+  CodingParams params() const {
+    CodingParams p = GetParam().params;
     p.gop_frames = GetParam().gop;
     return p;
   }

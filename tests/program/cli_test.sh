@@ -184,14 +184,14 @@ expect 0 encode lossless.tvl again.tvl --lossless --gop 4
 expect 0 compare again.tvl clip.y4m --min-psnr inf
 
 section "every structure gives the samples back"
-for flags in "--gop 1" "--gop 3 --levels 1x2" "--gop 10 --levels 2x3 --layout dyadic" "--levels 0x0" \
-  "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--profile fast --mode raw" "--block-size 32" \
+for flags in "--gop 1" "--gop 3 --levels 1x2" "--levels 0x0" \
+  "--wavelet 13/7 --temporal-wavelet haar" "--wavelet haar --temporal-wavelet 5/3" "--block-size 32" \
   "--layers 1" "--layers 16" "--simd scalar --threads 1" "--profile fast" "--motion on" "--motion auto --gop 4" "--transform wavelet" \
   "--transform wavelet --simd scalar --threads 1" "--preset slow --transform wavelet"; do
   # shellcheck disable=SC2086  # the flags are words
   expect 0 encode clip.y4m s.tvl -y --lossless --verify $flags
 done
-for flags in "-q 0" "-q 100" "--step 2.5" "--wavelet 5/3 --temporal-wavelet haar" "--layout dyadic --levels 2x3" "--profile fast --mode raw" "--profile fast" "--motion on" "--motion auto" "--motion on --bpp 1"; do
+for flags in "-q 0" "-q 100" "--step 2.5" "--wavelet 5/3 --temporal-wavelet haar" "--profile fast" "--motion on" "--motion auto" "--motion on --bpp 1"; do
   # shellcheck disable=SC2086
   expect 0 encode clip.y4m s.tvl -y --verify $flags
 done
@@ -208,7 +208,7 @@ expect 0 verify s.tvl
 expect 0 decode s.tvl half.y4m -y --temporal-reduce 1
 expect 0 info half.y4m
 expect_text out.txt '^length +5 frames'
-expect 2 encode clip.y4m s.tvl -y --motion on --layout dyadic
+expect 2 encode clip.y4m s.tvl -y --layout dyadic
 expect 2 encode clip.y4m s.tvl -y --motion perhaps
 
 section "what limits"

@@ -74,58 +74,39 @@ R2T3 = reference.Options(reduce=2, temporal_reduce=3)
 L1, L2 = (reference.Options(layers=n) for n in (1, 2))
 P2, P5 = (reference.Options(planes=n) for n in (2, 5))
 ALL_LESS = reference.Options(layers=2, planes=4, reduce=1, temporal_reduce=1)
-DYADIC_LESS = reference.Options(layers=2, planes=5, reduce=1)
 
 CASES: list[tuple[Case, list[reference.Options]]] = [
-    # Lossless, all reversible wavelets, both modes
+    # Lossless, all reversible wavelets
     (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2"), [R1, T1, T2, R1T1, L1, P2]),
-    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --levels 2x2 --profile fast --mode raw"), [R1T1, L1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet haar --temporal-wavelet haar"), [R1T1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 13/7 --temporal-wavelet 13/7"), [R1T1, P5]),
     (Case("gray", "40x24", 10, "--lossless --gop 8 --levels 3x3 --wavelet 5/3 --temporal-wavelet 13/7"), [R2T3, L2]),
     (Case("gray16", "33x5", 6, "--lossless --gop 6 --levels 2x4", "noise"), [R1, T1, P5]),
     (Case("yuv422p10", "17x31", 7, "--lossless --gop 4 --levels 2x2 --layers 1"), [R1T1, P2]),
-    # Lossy, all wavelets, both modes
+    # Lossy, all wavelets
     (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3"), [R1, R2, T1, R1T1, R2T3, L1, L2, P2, ALL_LESS]),
-    (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --profile fast --mode raw"), [R1, T2, ALL_LESS]),
     (Case("yuv444p", "17x31", 8, "-q 75 --gop 8 --levels 2x2 --wavelet 5/3 --temporal-wavelet 5/3"), [R1T1, ALL_LESS]),
     (Case("gray", "40x24", 8, "-q 75 --gop 8 --levels 2x4 --wavelet haar --temporal-wavelet haar"), [R1T1, ALL_LESS]),
     (Case("gray", "40x24", 8, "-q 90 --gop 8 --levels 4x3 --wavelet 9/7 --temporal-wavelet 9/7"), [R1T1, ALL_LESS]),
     (Case("gray10", "33x5", 9, "--step 3.7 --gop 8 --levels 2x4 --wavelet 5/3 --temporal-wavelet 9/7"), [R2, T1, R1T1]),
     (Case("gray16", "24x16", 6, "-q 100 --gop 6 --levels 2x3 --temporal-wavelet haar", "noise"), [R1T1, ALL_LESS]),
     (Case("yuv422p10", "33x5", 6, "-q 50 --gop 6 --levels 2x2 --layers 1"), [R1T1, P2]),
-    # Dyadic
-    (Case("yuv420p", "40x24", 8, "--lossless --gop 8 --layout dyadic --levels 2x2"), [R1, R2, L1, DYADIC_LESS]),
-    (Case("gray", "40x24", 12, "--lossless --gop 8 --layout dyadic --levels 3x3 --profile fast --mode raw"), [R1, R2, R3, P2]),
-    (Case("gray", "33x17", 12, "-q 70 --gop 8 --layout dyadic --levels 3x3"), [R1, R3, L1, DYADIC_LESS]),
-    (Case("yuv444p", "17x31", 7, "-q 70 --gop 7 --layout dyadic --levels 2x4 --temporal-wavelet 9/7"), [R1, R3, P5]),
-    (Case("yuv420p", "40x24", 6, "-q 70 --gop 6 --layout dyadic --levels 2x4 --profile fast --mode raw"), [R1, R2, DYADIC_LESS]),
-    (Case("gray", "40x24", 5, "-q 70 --gop 5 --layout dyadic --levels 1x3 --wavelet 5/3"), [R1, R2, DYADIC_LESS]),
-    (Case("gray", "40x24", 3, "-q 70 --gop 3 --layout dyadic --levels 0x3"), [R1, R2, DYADIC_LESS]),
-    (Case("yuv420p", "40x24", 4, "-q 70 --gop 4 --layout dyadic --levels 2x3"), [R1, R2, DYADIC_LESS]),
-    (Case("gray", "33x17", 5, "-q 70 --gop 4 --layout dyadic --levels 2x3"), [R1, R2, R3, P2]),
     # Components: alpha, RGB with and without loss, subsampling
     (Case("yuva420p", "18x10", 5, "--lossless --gop 5 --levels 2x2"), [R1T1, P2]),
     (Case("yuva420p", "18x10", 5, "-q 60 --gop 5 --levels 2x2"), [R1T1, P2]),
     (Case("yuv411p", "40x8", 5, "-q 60 --gop 5 --levels 2x3"), [R1T1, P2]),
     (Case("gbrp", "40x24", 5, "--lossless --gop 5 --levels 2x3"), [R1T1, P5]),
     (Case("gbrp12", "17x31", 5, "-q 60 --gop 5 --levels 2x3"), [R1T1, P5]),
-    (Case("gbrap", "17x31", 4, "-q 40 --gop 4 --layout dyadic --levels 2x3"), [R1, DYADIC_LESS]),
     # Sizes: one sample, one column, few levels, many blocks, GOPs of one frame
     (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x2"), []),
     (Case("gray", "1x1", 6, "-q 80 --gop 4 --levels 2x2"), []),
     (Case("yuv420p", "1x9", 6, "-q 80 --gop 4 --levels 2x2"), [T1]),
     (Case("gray", "20x12", 5, "--lossless --gop 4 --levels 2x1"), [R1, T1, P5]),
     (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x0"), [T1, P5]),
-    (Case("gray", "20x12", 5, "-q 60 --gop 4 --levels 2x1 --profile fast --mode raw"), [T1, P5]),
-    (Case("gray", "20x12", 4, "--lossless --gop 4 --layout dyadic --levels 1x1"), [R1, P5]),
-    (Case("gray", "20x12", 4, "-q 60 --gop 4 --layout dyadic --levels 0x0"), [P5]),
     (Case("yuv420p", "140x70", 2, "-q 40 --gop 2 --levels 1x3 --block-size 32"), [R1T1, L1]),
-    (Case("gray", "140x70", 3, "--lossless --gop 3 --layout dyadic --levels 2x2 --block-size 64"), [R1, P2]),
     (Case("gray", "70x140", 2, "-q 40 --gop 1 --block-size 32 --levels 0x5"), [R1, L1]),
     (Case("yuv420p", "24x40", 19, "-q 40 --gop 16 --levels 4x3 --layers 16"), [R1T1, R2T3, ALL_LESS]),
     (Case("gray", "20x12", 9, "-q 80 --gop 8 --levels 8x8"), [R1, T1, ALL_LESS]),
-    (Case("yuv420p", "20x12", 9, "-q 80 --gop 8 --layout dyadic --levels 5x5"), [R1, R2, DYADIC_LESS]),
     # The predictive profile: components, blocks, presets with all sets of taps
     (Case("yuv420p", "40x24", 8, "--lossless --gop 5 --transform prediction"), []),
     (Case("yuva420p", "70x34", 4, "--lossless --gop 4 --block-size 32 --transform prediction"), []),
@@ -140,18 +121,14 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("yuv420p", "20x12", 5, "--lossless --gop 4 --levels 2x2", "flat"), [R1T1]),
     (Case("gray", "20x12", 8, "-q 5 --gop 8 --levels 2x2", "flat"), [R1T1]),
     (Case("gray", "20x12", 8, "-q 95 --gop 8 --levels 2x2", "noise"), [R1T1]),
-    (Case("gray", "20x12", 9, "--lossless --gop 9 --layout dyadic --levels 2x2", "noise"), [R1]),
     (Case("gbrp", "20x12", 4, "--lossless --gop 4 --levels 1x2", "noise"), [R1T1]),
-    # Frame gains, and none; scales
+    # Frame gains; scales
     (Case("yuv420p", "24x16", 18, "-q 60 --gop 16 --levels 4x3 --layers 2"), [R1, T2, R2T3, ALL_LESS]),
-    (Case("yuv420p", "24x16", 9, "-q 60 --gop 9 --levels 3x3 --plain-ends"), [T1]),
     (Case("yuv420p", "24x16", 8, "-q 60 --gop 8 --levels 2x3 --tune visual"), [R1T1, ALL_LESS]),
     (Case("gray", "24x16", 7, "-q 70 --gop 7 --levels 0x2"), [R1]),
-    (Case("gbrp", "24x16", 4, "-q 60 --gop 4 --layout dyadic --levels 2x3 --tune visual"), [R1, DYADIC_LESS]),
     # Rates: cuts that differ from segment to segment
     (Case("yuv420p", "40x24", 8, "--bpp 1.5 --gop 8 --levels 3x3 --layers 4"), [R1, R2T3, L1, L2, P2, ALL_LESS]),
     (Case("yuv420p", "70x40", 4, "--bpp 2 --gop 4 --levels 2x2 --layers 5 --block-size 32"), [R1T1, L1, L2]),
-    (Case("gray", "33x17", 8, "--bpp 2 --gop 8 --layout dyadic --levels 3x3 --layers 6"), [R1, L1, L2, DYADIC_LESS]),
     (Case("gbrp", "24x16", 5, "--bpp 4 --gop 5 --levels 2x2 --layers 3"), [R1T1, L1, L2, P5]),
     (Case("gray10", "24x16", 8, "--bpp 3 --gop 8 --levels 2x3 --tune visual"), [R1T1, L1]),
     (Case("yuv420p", "24x16", 8, "--size 1100 --gop 8 --levels 2x3 --layers 4"), [R1T1, L2]),
@@ -287,7 +264,6 @@ class Tester:
             (Case("yuv420p", "40x24", 12, "-q 60 --gop 8 --levels 3x3 --layers 3"), (1, 1, 2), options(2, 0, 1, 1)),
             (Case("yuv420p", "40x24", 8, "--bpp 2 --gop 8 --levels 3x3 --layers 3"), (0, 2, 3), options(0, 0, 0, 2)),
             (Case("gbrp", "20x12", 8, "--lossless --gop 4 --levels 2x2 --profile fast"), (2, 0, 2), options(2, 0, 2, 0)),
-            (Case("gray", "33x17", 8, "-q 60 --gop 8 --levels 2x3 --layout dyadic"), (1, 0, 2), options(2, 0, 1, 0)),
             (Case("yuv420p", "40x24", 6, "-q 60 --gop 8 --levels 3x3 --layers 3 --motion on"), (1, 1, 2), options(2, 0, 1, 1)),
         ]
         for case, (dropped, temporal_dropped, layers), less in kinds:
@@ -300,7 +276,7 @@ class Tester:
             whole = stream.read_bytes()
             stream.write_bytes(extract(whole, dropped, temporal_dropped, layers))
             self.compare(name, stream, WHOLE)
-            further = options(reduce=1) if case.encode.endswith("dyadic") else options(temporal_reduce=1 - temporal_dropped // 2)
+            further = options(temporal_reduce=1 - temporal_dropped // 2)
             self.compare(f"{name} | less", stream, further)
             results = [bytearray(), bytearray()]
             reference.decode(whole, less, results[0].extend)

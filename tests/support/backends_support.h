@@ -19,31 +19,30 @@ inline constexpr bool kEmulated = true;
 inline constexpr bool kEmulated = false;
 #endif
 
-inline EncoderParams lossy(double quality, int temporal, int spatial, int block, FastMode mode = FastMode::kStaged,
-                           Layout layout = Layout::kT2d, Wavelet w = Wavelet::kCdf97, int layers = 4) {
-  EncoderParams p;
+inline CodingParams lossy(double quality, int temporal, int spatial, int block, Layout layout = Layout::kT2d,
+                          Wavelet w = Wavelet::kCdf97, int layers = 4) {
+  CodingParams p;
   p.profile = Profile::kFast;
   p.quality = quality;
   p.temporal_levels = temporal;
   p.spatial_levels = spatial;
   p.block_size = block;
-  p.fast_mode = mode;
   p.layout = layout;
   p.spatial = p.temporal = w;
   p.layers = layers;
   p.threads = 2;
   return p;
 }
-inline EncoderParams lossless(int temporal, int spatial, int block, FastMode mode = FastMode::kStaged,
-                              Layout layout = Layout::kT2d, Wavelet w = Wavelet::kCdf53, int layers = 4) {
-  EncoderParams p = lossy(60, temporal, spatial, block, mode, layout, w, layers);
+inline CodingParams lossless(int temporal, int spatial, int block, Layout layout = Layout::kT2d,
+                             Wavelet w = Wavelet::kCdf53, int layers = 4) {
+  CodingParams p = lossy(60, temporal, spatial, block, layout, w, layers);
   p.lossless = true;
   return p;
 }
 
-inline std::vector<std::byte> encode_with(const Backend* backend, const Clip& clip, const EncoderParams& params) {
+inline std::vector<std::byte> encode_with(const Backend* backend, const Clip& clip, const CodingParams& params) {
   MemorySink sink;
-  Encoder encoder(clip.info, params, sink, backend);
+  Encoder encoder = make_encoder(clip.info, params, sink, backend);
   for (const Gop& g : clip.gops) encoder.push(g);
   encoder.finish();
   return std::move(sink.bytes);

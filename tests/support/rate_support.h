@@ -17,8 +17,8 @@ inline Clip clip_of(const std::string& format, int frames = 20, int gop = 9) {
   return make_clip(video(70, 50, format, static_cast<std::uint64_t>(frames)), frames, gop, Pattern::kTexture, 5);
 }
 
-inline EncoderParams params_of(Profile profile, int gop = 9) {
-  EncoderParams p;
+inline CodingParams params_of(Profile profile, int gop = 9) {
+  CodingParams p;
   p.profile = profile;
   p.gop_frames = gop;
   p.temporal_levels = 2;

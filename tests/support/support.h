@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/encoder/encoder_params.h"
 #include "trivelet/codec.h"
 #include "trivelet/types.h"
 
@@ -126,9 +127,9 @@ inline Clip make_clip(const VideoInfo& info, int frames, int gop_frames, Pattern
   return clip;
 }
 
-inline std::vector<std::byte> encode(const Clip& clip, EncoderParams params) {
+inline std::vector<std::byte> encode(const Clip& clip, const CodingParams& params) {
   MemorySink sink;
-  Encoder encoder(clip.info, params, sink);
+  Encoder encoder = make_encoder(clip.info, params, sink);
   for (const Gop& g : clip.gops) encoder.push(g);
   encoder.finish();
   return std::move(sink.bytes);

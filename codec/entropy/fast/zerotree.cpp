@@ -45,7 +45,6 @@ void clear_frame(const Field<T>& v, int t) {
 
 struct BlockEncoder::State {
   const Kernels* kernels;
-  bool staged;
   struct FamilyState {
     std::vector<std::vector<EncodedWord>> levels;
     std::vector<std::uint8_t> root_planes;  // per root group: planes of its spatio-temporal set
@@ -68,10 +67,7 @@ struct BlockEncoder::State {
   void store_parts(int planes, int segment, const LayerPlan& plan, int segments, CodedBlock& out);
 };
 
-BlockEncoder::BlockEncoder(FastMode mode, SimdLevel simd) : state_(std::make_unique<State>()) {
-  state_->kernels = &kernels(simd);
-  state_->staged = mode == FastMode::kStaged;
-}
+BlockEncoder::BlockEncoder(SimdLevel simd) : state_(std::make_unique<State>()) { state_->kernels = &kernels(simd); }
 BlockEncoder::~BlockEncoder() = default;
 
 void BlockEncoder::encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,
@@ -173,7 +169,6 @@ void BlockEncoder::State::encode(const BlockGrid& grid, int by, int bx, const Fi
       const auto ku = static_cast<std::size_t>(k);
       prepare_sinks(f.levels[ku], k > 0 ? &f.levels[ku - 1] : nullptr, planes);
       SegmentArgs a;
-      a.staged = staged;
       a.fine = is_fine(k, resolutions);
       a.planes = planes;
       a.level = view(f.levels[ku], masks.families[b].levels[ku]);

@@ -19,10 +19,10 @@
 
 namespace trivelet {
 
-/// Codes blocks. It holds scratch memory, so each thread needs its own object.
+/// Codes blocks in FastMode::kStaged. It holds scratch memory, so each thread needs its own object.
 class BlockEncoder {
  public:
-  BlockEncoder(FastMode mode, SimdLevel simd);
+  explicit BlockEncoder(SimdLevel simd);
   ~BlockEncoder();
   /// Quantises (float) and codes block (by, bx) of `field`. |quantised| is limited to 2^30 - 1.
   void encode(const BlockGrid& grid, int by, int bx, const Field<float>& field, const StepTable& steps,

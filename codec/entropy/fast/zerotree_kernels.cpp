@@ -439,7 +439,7 @@ void encode_root_sets(const SegmentArgs& a) {
 }
 
 // Significance, refinement and sign bits of the coefficients of a level.
-template <int S, bool kStaged>
+template <int S>
 void encode_coefficients(const SegmentArgs& a) {
   using G = Groups<S>;
   const int n = a.level.words * a.level.orientations;
@@ -459,27 +459,23 @@ void encode_coefficients(const SegmentArgs& a) {
       const u64 fresh = bits & ~sig;
       BitSink* s = a.sinks[p];
       put(s[kRefinement], extract(bits, sig), count(sig));
-      if (kStaged) {
-        const u32 fresh_groups = G::any(fresh);
-        const u32 newly = active & ~before & full;
-        const u32 old_zero = active & before & ~G::any(sig) & full;
-        const u32 flagged = newly | old_zero;
-        const u32 single = a.fine ? G::one(fresh) & newly : 0;
-        const u32 flags = a.fine ? single | (fresh_groups & old_zero) : fresh_groups;
-        put(s[kFlags], extract(flags, flagged), count(flagged));
-        const u32 raw =
-            (active & ~flagged) | (a.fine ? (newly & ~single) | (old_zero & fresh_groups) : flagged & fresh_groups);
-        const u64 ask = G::expand(raw) & unknown;
-        put(s[kSignificance], extract(fresh, ask), count(ask));
-        if (single) {
-          const unsigned c = count(single);
-          u64 v = extract(G::any(fresh & 0xaaaaaaaaaaaaaaaaull), single) |
-                  extract(G::any(fresh & 0xccccccccccccccccull), single) << c;
-          if (S == 8) v |= extract(G::any(fresh & 0xf0f0f0f0f0f0f0f0ull), single) << (2 * c);
-          put(s[kPositions], v, c * G::kPositionBits);
-        }
-      } else {
-        put(s[kSignificance], extract(fresh, unknown), count(unknown));
+      const u32 fresh_groups = G::any(fresh);
+      const u32 newly = active & ~before & full;
+      const u32 old_zero = active & before & ~G::any(sig) & full;
+      const u32 flagged = newly | old_zero;
+      const u32 single = a.fine ? G::one(fresh) & newly : 0;
+      const u32 flags = a.fine ? single | (fresh_groups & old_zero) : fresh_groups;
+      put(s[kFlags], extract(flags, flagged), count(flagged));
+      const u32 raw =
+          (active & ~flagged) | (a.fine ? (newly & ~single) | (old_zero & fresh_groups) : flagged & fresh_groups);
+      const u64 ask = G::expand(raw) & unknown;
+      put(s[kSignificance], extract(fresh, ask), count(ask));
+      if (single) {
+        const unsigned c = count(single);
+        u64 v = extract(G::any(fresh & 0xaaaaaaaaaaaaaaaaull), single) |
+                extract(G::any(fresh & 0xccccccccccccccccull), single) << c;
+        if (S == 8) v |= extract(G::any(fresh & 0xf0f0f0f0f0f0f0f0ull), single) << (2 * c);
+        put(s[kPositions], v, c * G::kPositionBits);
       }
       put(s[kSigns], extract(word.sign, fresh), count(fresh));
       sig |= bits;
@@ -499,9 +495,9 @@ void encode_segment(const SegmentArgs& a) {
     }
   }
   if (a.level.arity == 4)
-    a.staged ? encode_coefficients<4, true>(a) : encode_coefficients<4, false>(a);
+    encode_coefficients<4>(a);
   else
-    a.staged ? encode_coefficients<8, true>(a) : encode_coefficients<8, false>(a);
+    encode_coefficients<8>(a);
 }
 
 void append(BitSink& to, const BitSink& from) {

@@ -73,7 +73,6 @@ struct BitSink {
 };
 
 struct SegmentArgs {
-  bool staged = true;
   bool fine = false;  ///< one of the two finest levels: flags "exactly one" with positions
   int planes = 0;     ///< planes of the segment
   LevelView level;
