@@ -5,6 +5,7 @@
 # find_package and run; the program finds its modules; man page, completions, MIME type and magic entry do what they are
 # for; the packages unpack into a root of their own where the program and the C sample run.
 set -euo pipefail
+export LC_ALL=C  # the order of names
 build=$(realpath "$1")
 source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
