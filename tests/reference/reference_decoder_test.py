@@ -386,8 +386,10 @@ def main() -> int:
                 if has_profiles(case):
                     tester.case(fast, less)
                 tester.case(case, less)
-            elif number % 2 == 0:
-                tester.case(fast if number % 4 == 0 and has_profiles(case) else case, less[number // 4 % 3 :: 3])
+            elif number % 2 == 1:
+                tester.case(fast if number % 4 == 1 and has_profiles(case) else case, less[number // 4 % 3 :: 3])
+            if not every and "--tune visual" in case.encode:  # the only ones with scales
+                tester.case(case, less[:1])
         tester.coverage()
         tester.extracts()
         tester.invented(every)
