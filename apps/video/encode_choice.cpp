@@ -53,6 +53,7 @@ void take_pinned(const EncodeOptions& options, const StreamLayout& first, Encode
   params.spatial_levels = first.header.spatial_levels;
   params.gop_frames = first.header.gop_frames;
   params.moved_frames = first.header.moved;
+  params.labels = first.header.labels;
 }
 
 /// The stream of --pin-from.

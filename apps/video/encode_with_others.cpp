@@ -55,6 +55,7 @@ WorkerSetup worker_setup(const EncodeOptions& options, const Common& common, con
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
   params.moved_frames = header.moved;
+  params.labels = header.labels;
   WorkerSetup setup;
   if (params.profile != Profile::kPredictive) setup.backend = starting.get();
   setup.encoder = std::make_unique<PartEncoder>(header.video, params, setup.backend.get());

@@ -63,6 +63,7 @@ struct StreamHeader {
   bool motion = false;             ///< GOPs may have motion; t+2D
   bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, at most temporal_levels
   bool known_ahead = false;    ///< predictive profile, static contexts: no context depends on the row of its sample
+  bool labels = false;         ///< predictive profile, each codeword says whether it is one of labels
   bool moved = false;     ///< predictive profile, inter frames: the header of a codeword tells which frames they are
   bool key_last = false;  ///< set by of_gop(): place 0 holds no frame of this GOP
 

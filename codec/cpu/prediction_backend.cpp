@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/base/bad_stream.h"
+#include "codec/entropy/labels/label_block.h"
 #include "codec/predict/prediction.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/threads/stage_timer.h"
@@ -47,14 +48,27 @@ std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
   return efforts;
 }
 
-/// Both block decoders, for one thread.
+// What a codeword begins with in a stream that may have blocks of labels (FORMAT.md "Labels").
+constexpr std::uint8_t kNumbers = 0;
+constexpr std::uint8_t kLabels = 1;
+
+/// The block decoders, for one thread.
 struct Coders {
   explicit Coders(SimdLevel simd) : usual(simd), ahead(simd) {}
   prediction::BlockDecoder usual;
   prediction::AheadDecoder ahead;
+  labels::LabelDecoder labels;
 
   void decode(const StreamHeader& header, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
               std::size_t size) {
+    if (header.labels) {
+      if (size == 0 || codeword[0] > kLabels)
+        bad(size == 0 ? "a codeword without its kind"
+                      : "a codeword of kind " + std::to_string(codeword[0]) + "; the limit is 1");
+      ++codeword;
+      --size;
+      if (codeword[-1] == kLabels) return labels.decode(block, codeword, size);
+    }
     if (header.known_ahead)
       ahead.decode(block, codeword, size);
     else
@@ -150,6 +164,8 @@ class PredictiveEncoder final : public GopEncoder {
     explicit Worker(SimdLevel simd) : coder(simd), ahead(simd) {}
     prediction::BlockEncoder coder;
     prediction::AheadEncoder ahead;  // with static contexts
+    labels::LabelEncoder labels;
+    std::vector<std::uint8_t> label_codeword;
     std::vector<std::uint8_t> other;
   };
 
@@ -167,7 +183,21 @@ class PredictiveEncoder final : public GopEncoder {
         check(w.coder, out);
       }
     }
-    if (decodes) decode(block, out);
+    const bool takes_labels = header_.labels && !out.empty() && choose_labels(block, w, out);
+    if (decodes || takes_labels) decode(block, out);
+  }
+
+  /// Codes the block as labels, too, and takes the smaller codeword, with its kind before it. Returns whether it is of
+  /// labels, for which there is no other check but decoding.
+  bool choose_labels(const BlockSamples<VolumeView>& block, Worker& w, std::vector<std::uint8_t>& out) const {
+    w.label_codeword.assign(1, kLabels);
+    w.labels.encode(block, w.label_codeword);
+    if (w.label_codeword.size() <= out.size()) {
+      out.swap(w.label_codeword);
+      return checks_;
+    }
+    out.insert(out.begin(), kNumbers);
+    return false;
   }
 
   template <class Coder>

@@ -231,6 +231,7 @@ StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   h.levels_by_gop = h.motion && p.levels_by_gop;
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
+  h.labels = p.profile == Profile::kPredictive && p.labels;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;

@@ -40,7 +40,7 @@ bool wants_prediction(const std::optional<VolumeTransform>& transform) {
 
 std::string VolumeCandidate::text() const {
   std::string s;
-  if (predictive) s = "prediction";
+  if (predictive) s = labels ? "labels and prediction" : "prediction";
   if (!predictive) switch (prediction) {
       case VolumePrediction::kNone:
         s = std::string(name_of(wavelet)) + " " + std::to_string(z_levels) + "x" + std::to_string(xy_levels);
@@ -76,6 +76,7 @@ void apply(const VolumeCandidate& c, int slab, CodingParams& p) {
   if (c.predictive) {
     p.profile = Profile::kPredictive;
     p.moved_frames = false;
+    p.labels = c.labels;
     p.layout = Layout::kT2d;
     p.spatial_levels = p.temporal_levels = 0;
     p.layers = 1;
@@ -120,6 +121,25 @@ void VolumeTrial::add(std::uint64_t slice, const std::byte* voxels) {
   const std::byte* from = voxels + static_cast<std::size_t>((whole_.height - piece_.height) / 2) * row;
   const std::uint64_t place = slice / whole_.slices * piece_.slices + (z - first_slice_);
   std::memcpy(voxels_.data() + static_cast<std::size_t>(place) * piece_.slice_bytes(), from, piece_.slice_bytes());
+}
+
+double VolumeTrial::inside_regions() const {
+  constexpr int kRowStep = 4;
+  const std::size_t voxel = piece_.voxel.bytes();
+  const std::size_t row = static_cast<std::size_t>(piece_.width) * voxel;
+  std::uint64_t looked_at = 0, inside = 0;
+  const std::uint64_t first = piece_.slices > 1 ? 1 : 0;
+  for (std::uint64_t z = first; z < piece_.slices; ++z)
+    for (int y = 1; y < piece_.height; y += kRowStep) {
+      const std::byte* at =
+          &voxels_[static_cast<std::size_t>(z) * piece_.slice_bytes() + static_cast<std::size_t>(y) * row];
+      const std::byte* before = at - first * piece_.slice_bytes();
+      for (std::size_t x = voxel; x < row; x += voxel)
+        inside += std::memcmp(at + x, at + x - voxel, voxel) == 0 && std::memcmp(at + x, at + x - row, voxel) == 0 &&
+                  std::memcmp(at + x, before + x, voxel) == 0;
+      looked_at += static_cast<std::uint64_t>(piece_.width - 1);
+    }
+  return looked_at > 0 ? static_cast<double>(inside) / static_cast<double>(looked_at) : 0;
 }
 
 std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingParams p, int slab) const {
@@ -205,7 +225,8 @@ class Chooser {
     if (wanted_.effort == VolumeEffort::kFast) {
       if (palette_is_open_) best_.palette = has_holes(0.5);  // a palette pays without a trial
       // The lower planes of large numbers cannot be predicted.
-      if (choice_.predictive_is_possible() && choice_.plain.planes() == 1 && !is_colour()) best_.predictive = true;
+      if (choice_.predictive_is_possible() && map_of(best_).planes() == 1 && !is_colour()) best_.predictive = true;
+      best_.labels = best_.predictive && labels_may_pay();
       return best_;
     }
     if (choice_.predictive_is_possible()) {
@@ -249,10 +270,22 @@ class Chooser {
     const bool along_fourth = !wanted_.fourth_axis_first && choice_.volume.volumes > 1 && can_be_held(choice_.volume);
     // A palette does not pay for a few missing values.
     const bool palette = palette_is_open_ && has_holes(0.95);
-    if (palette || along_fourth) consider(best_);
+    const bool labels = labels_may_pay();
+    if (palette || along_fourth || labels) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
+    if (labels) vary([](VolumeCandidate& c) { c.labels = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
   }
+
+  /// Few values, in regions or of two kinds.
+  bool labels_may_pay() const {
+    constexpr std::size_t kMostLabels = 4096;
+    constexpr double kLeastInside = 0.4;  // scans in air reach it, too, and are then tried in vain
+    const std::size_t values = choice_.analysis.distinct();
+    return values > 1 && values <= kMostLabels && (values == 2 || trial_.inside_regions() > kLeastInside);
+  }
+
+  const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? palette_ : choice_.plain; }
 
   bool is_colour() const { return choice_.volume.voxel.channels >= 3; }
 
@@ -319,7 +352,7 @@ class Chooser {
   }
 
   std::uint64_t consider(const VolumeCandidate& c) {
-    const std::uint64_t bytes = trial_.code(c.palette ? palette_ : choice_.plain, c, params_, wanted_.slab.value_or(0));
+    const std::uint64_t bytes = trial_.code(map_of(c), c, params_, wanted_.slab.value_or(0));
     if (wanted_.on_remark) wanted_.on_remark("tried " + c.text() + ": " + std::to_string(bytes) + " bytes");
     const bool is_wavelet = !c.predictive && c.prediction == VolumePrediction::kNone;
     // A wavelet gets a bonus of 1 %, because it also offers reduced sizes and qualities.

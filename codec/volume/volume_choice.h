@@ -15,7 +15,8 @@ namespace trivelet {
 /// One way to code a volume.
 struct VolumeCandidate {
   bool palette = false;
-  bool predictive = false;  ///< predictive profile; the members below do not apply
+  bool predictive = false;  ///< predictive profile; the members below `labels` do not apply
+  bool labels = false;      ///< predictive: blocks may be coded as labels
   VolumePrediction prediction = VolumePrediction::kNone;
   VolumeOrder order = VolumeOrder::kFile;
   Wavelet wavelet = Wavelet::kCdf53;
@@ -39,6 +40,8 @@ class VolumeTrial {
   explicit VolumeTrial(const VolumeDescription& volume);
   /// Keeps the part of a slice that belongs to the piece. Call it for all slices, in any order, from any thread.
   void add(std::uint64_t slice, const std::byte* voxels);
+  /// The share of voxels, of those looked at, that equal the ones to the left, above, and in the slice before.
+  double inside_regions() const;
   /// The bytes of the piece's stream with a candidate. `params` has everything but the structure, `map` everything but
   /// prediction and order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, CodingParams params, int slab) const;

@@ -240,7 +240,6 @@ struct Survey {
 /// Surveys slices without marks: in pieces, and several slices in parallel if the source allows it.
 void look_at_slices(SliceSource& source, const VolumeEncoderParams& params, bool hashes, Survey& survey) {
   const VolumeDescription& volume = source.description();
-  const bool tries = params.effort != VolumeEffort::kFast;
   const bool anywhere = source.reads_anywhere();
   const std::unique_ptr<ThreadPool> pool = pool_for_slices(source, params);
   const std::uint64_t slices = volume.all_slices();
@@ -256,7 +255,7 @@ void look_at_slices(SliceSource& source, const VolumeEncoderParams& params, bool
       anywhere ? source.read_at(s, slice.data()) : source.read(slice.data());
       if (hashes) survey.hash.set(s, slice.data(), slice.size());
       seen[static_cast<std::size_t>(piece)].add_scalars(slice.data(), scalars);
-      if (tries) survey.trial.add(s, slice.data());
+      survey.trial.add(s, slice.data());
     }
   });
   for (const VolumeAnalysis& a : seen) survey.analysis.add(a);

@@ -97,6 +97,9 @@ struct EncoderParams {
   /// Predictive profile, except with Effort::kFast: predict with motion compensation from the previous frame. For
   /// videos; switch it off for the slices of volumes.
   bool moved_frames = true;
+  /// Predictive profile: each block is also coded as labels and takes the smaller codeword. For label maps, masks and
+  /// pages, whose regions have one value. Readers that do not know the feature refuse such streams by its name.
+  bool labels = false;
   /// For the predictive profile and for motion. In the dense profile with motion, kSlow also optimises the rounding of
   /// lossy coefficients in the decoded picture: 2 to 5 % fewer bytes for 1.5 times the time, always on the CPU.
   Effort effort = Effort::kMedium;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the scalars of a synthetic volume to standard output: volume.py WIDTHxHEIGHTxDEPTH TYPE
 
-TYPE: u8 s16 s16be u32 f32 f64, or f32nan, with holes of NaN and infinity. Integers only but for a last division by a power of two, so that every machine gives the
+TYPE: u8 s16 s16be u32 f32 f64; f32nan, with holes of NaN and infinity; u8regions, with labels but in one corner; u8mask, of two
+values. Integers only but for a last division by a power of two, so that every machine gives the
 same bytes.
 """
 
@@ -12,7 +13,7 @@ from clip import wave
 
 # struct's letters, and the size of the values
 TYPES = {"u8": ("<B", 200), "s16": ("<h", 3000), "s16be": (">h", 3000), "u32": ("<I", 4000000000), "f32": ("<f", 100000),
-         "f32nan": ("<f", 100000), "f64": ("<d", 1 << 50)}
+         "f32nan": ("<f", 100000), "f64": ("<d", 1 << 50), "u8regions": ("<B", 200), "u8mask": ("<B", 200)}
 
 
 def main() -> None:
@@ -32,6 +33,10 @@ def main() -> None:
                     value += state & 0xFFFFF
                 if (x - width // 2) ** 2 * 2 > width ** 2:
                     value = 0  # air
+                if name == "u8mask":
+                    value = 255 * ((x - 20) ** 2 + (y - 10 - z) ** 2 < 90 or (x + y) % 29 == 0)
+                elif name == "u8regions" and (x >= 32 or y >= 32):
+                    value = 7 * ((x + z) // 9) + 31 * ((y - z + 8) // 11) + 13 * ((x * y) % 97 == 0)
                 if name == "f32nan" and (x - 12 - z) ** 2 + (y - 9) ** 2 < 40 + 9 * (y % 3):
                     out += struct.pack("<I", 0x7FC00000)
                 elif name == "f32nan" and x == 30 and y > z:

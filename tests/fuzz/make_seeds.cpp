@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "codec/entropy/labels/label_block.h"
 #include "codec/format/container.h"
 #include "codec/motion/motion_field.h"
 #include "codec/predict/prediction_block.h"
@@ -338,6 +339,11 @@ bool write_predictive_seeds(const std::filesystem::path& folder) {
       bytes[2] &= 127;
       prediction::AheadEncoder(SimdLevel::kScalar).encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
       ok &= write(folder / (name + "_ahead"), bytes);
+      bytes.resize(4);
+      bytes[1] &= 127;
+      bytes[3] |= 64;
+      labels::LabelEncoder().encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
+      ok &= write(folder / (name + "_labels"), bytes);
     }
   return ok;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "codec/entropy/labels/label_block.h"
 #include "codec/predict/prediction_block.h"
 #include "trivelet/error.h"
 
@@ -72,6 +73,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::uint8_t> again;
     ahead_encoder.encode(in.block<VolumeView>(samples->data()), again);
     if (!again.empty() && decode(ahead_scalar, in, again.data(), again.size()) != samples) std::abort();
+    return 0;
+  }
+  if (data[3] & 64) {
+    static labels::LabelDecoder label_decoder;
+    static labels::LabelEncoder label_encoder;
+    const std::optional<Samples> samples = decode(label_decoder, in, codeword.get(), size - kOptions);
+    if (!samples) return 0;
+    std::vector<std::uint8_t> again;
+    label_encoder.encode(in.block<VolumeView>(samples->data()), again);
+    if (!again.empty() && decode(label_decoder, in, again.data(), again.size()) != samples) std::abort();
     return 0;
   }
   const bool moved = (data[2] & 128) != 0;

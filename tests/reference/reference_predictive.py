@@ -4,7 +4,8 @@ profile".
 decode_block() turns the codeword of a block into its numbers, an array of frames, rows and columns; with moved it is one of a
 stream with that feature, section "Moved frames".
 
-decode_block_ahead() does so with codewords whose contexts are known ahead, section "Known ahead".
+decode_block_ahead() does so with codewords whose contexts are known ahead, section "Known ahead"; decode_block_labels() with
+codewords of labels, section "Labels".
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reference_conventions import BitReader, ByteReader, check
+from reference_dense import RangeDecoder, State, adapt
 
 TAPS = [(0, 0, -1), (0, 0, -2), (0, -1, -2), (0, -1, -1), (0, -1, 0), (0, -1, 1), (0, -1, 2), (0, -2, -1), (0, -2, 0),
         (0, -2, 1),
@@ -426,3 +428,87 @@ def decode_block_ahead(data: bytes, shape: tuple[int, int, int], bits: int) -> n
             errors[z, y, x] = min(abs(16 * v - p) >> 2, 4095)
     codeword.finish()
     return numbers.values
+
+
+LABEL_NEIGHBOURS = [(0, 0, -1), (0, -1, 0), (1, 0, 0), (0, -1, -1), (0, -1, 1), (1, 0, 1), (1, 1, 0),
+                    (0, 0, -2), (0, -2, 0), (1, 0, -1), (1, -1, 0), (1, 1, 1), (0, -1, 2), (2, 0, 0),
+                    (1, 1, -1), (1, -1, 1)]
+LABEL_WORTH = [6, 6, 6, 2, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 0, 0]
+IN_ROW = (0, 7)
+
+
+class Labels:
+    """What decodes a block of labels."""
+
+    def __init__(self, data: bytes, shape: tuple[int, int, int], bits: int) -> None:
+        self.coder = RangeDecoder(data)
+        self.bits, self.low = bits, -(1 << bits - 1)
+        self.numbers = Numbers(shape)
+        self.states: dict[tuple[object, ...], State] = {}
+
+    def state(self, *name: object) -> State:
+        return self.states.setdefault(name, [32768, 1])
+
+    def decide_beside(self, first: State, other: State) -> bool:
+        trusted = first[1] >= 4
+        decision = self.coder.decide(first if trusted else other)
+        adapt(other if trusted else first, decision, 126)
+        return decision == 1
+
+    def neighbours(self, z: int, y: int, x: int) -> list[int]:
+        return [self.numbers.tap(z, y, x, (0, -1, place[2]) if z == 0 and place[0] > 0 else place)
+                for place in LABEL_NEIGHBOURS]
+
+    def new_number(self, refused: int) -> int:
+        if self.bits == 1:
+            return -1 - refused
+        n = 1
+        for _ in range(self.bits):
+            n = 2 * n + self.coder.decide(self.state("Tree", n))
+        return n - (1 << self.bits) + self.low
+
+    def number(self, around: list[int]) -> int:
+        candidates = sorted(dict.fromkeys(around), key=lambda c: -sum(w for w, v in zip(LABEL_WORTH, around) if v == c))
+        p = [sum((v == c) << k for k, v in enumerate(around)) for c in candidates]
+        if self.decide_beside(self.state("First", p[0]), self.state("FirstNear", p[0] % 128)):
+            return candidates[0]
+        for i in range(1, min(len(candidates), 4) if self.bits > 1 else 1):
+            if self.decide_beside(self.state("Later", i, p[i] % 128, p[0] % 128),
+                                  self.state("LaterNear", i, p[i] % 8, p[0] % 8)):
+                return candidates[i]
+        return self.new_number(candidates[0])
+
+    def row(self, z: int, y: int) -> None:
+        row = self.numbers.values[z, y]
+        columns = len(row)
+        alike = [len({v for k, v in enumerate(self.neighbours(z, y, x)) if k not in IN_ROW}) == 1 for x in range(columns)]
+        x = asked_until = 0
+        while x < columns:
+            around = self.neighbours(z, y, x)
+            if not alike[x] or len(set(around)) > 1:
+                row[x] = self.number(around)
+                x += 1
+                continue
+            m = around[0]
+            if x >= asked_until:
+                e = x + next((i for i, a in enumerate(alike[x:]) if not a), columns - x)
+                if self.coder.decide(self.state("Run", min((e - x).bit_length() - 1, 7))):
+                    row[x:e] = m
+                    x = e
+                    continue
+                asked_until = e
+            if self.coder.decide(self.state("Flat")):
+                row[x] = m
+            else:
+                row[x] = self.new_number(m)
+                asked_until = 0
+            x += 1
+
+
+def decode_block_labels(data: bytes, shape: tuple[int, int, int], bits: int) -> np.ndarray:
+    labels = Labels(data, shape, bits)
+    for z, y in np.ndindex(*shape[:2]):
+        labels.row(z, y)
+        check(labels.coder.position - 32 <= 8 * len(data) + 16, "a codeword ends early")
+    check(labels.coder.position - 32 >= 8 * len(data) - 64, "a codeword goes on behind its block")
+    return labels.numbers.values

@@ -1,0 +1,282 @@
+// The decisions of a block in their order are written once, for the coder that writes and the one that reads.
+#include "codec/entropy/labels/label_block.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+
+#include "codec/base/bad_stream.h"
+#include "codec/entropy/dense/dense_model.h"
+#include "codec/entropy/dense/range_coder.h"
+#include "codec/predict/prediction_history.h"
+
+namespace trivelet::labels {
+
+namespace {
+
+using prediction::BlockSamples;
+using prediction::History;
+
+/// Neighbours, relative to the sample: frames before it, rows and columns away. In the order of the text.
+constexpr int kNeighbours = 16;
+/// What equality with a neighbour is worth to a candidate.
+constexpr std::array<std::uint8_t, kNeighbours> kWorth{6, 6, 6, 2, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+constexpr int kMostCandidates = 4;
+constexpr int kNear = 7;  ///< neighbours that the contexts of later candidates look at
+constexpr int kNearest = 3;
+constexpr int kLengths = 8;  ///< classes of the length of a stretch
+/// Decisions after which the context of all neighbours is trusted; before that, one of fewer neighbours is.
+constexpr int kTrusted = 4;
+constexpr std::int64_t kMostBitsBeyondEnd = 16;
+constexpr std::int64_t kMostBitsLeft = 64;
+
+constexpr std::uint32_t low_bits(std::uint32_t pattern, int n) { return pattern & ((1u << n) - 1); }
+
+/// Contexts of one kind, those of many neighbours and those of few.
+struct Model {
+  std::array<dense::State, kLengths> run;
+  dense::State flat;
+  std::vector<dense::State> first;       ///< by which neighbours equal the first candidate
+  std::vector<dense::State> first_near;  ///< likewise, of the near ones
+  std::vector<dense::State> later;       ///< by candidate, and which near neighbours equal it and the first one
+  std::vector<dense::State> later_near;  ///< likewise, of the nearest ones
+  std::vector<dense::State> tree;        ///< of the bits of a number
+
+  void start(int bits) {
+    run.fill({});
+    flat = {};
+    first.assign(std::size_t{1} << kNeighbours, {});
+    first_near.assign(std::size_t{1} << kNear, {});
+    later.assign(std::size_t{kMostCandidates - 1} << (2 * kNear), {});
+    later_near.assign(std::size_t{kMostCandidates - 1} << (2 * kNearest), {});
+    tree.assign(std::size_t{1} << bits, {});
+  }
+};
+
+/// Rows around the one that is coded.
+struct Rows {
+  const std::int16_t* above;
+  const std::int16_t* above2;
+  const std::int16_t* before;
+  const std::int16_t* before_above;
+  const std::int16_t* before_below;
+  const std::int16_t* before2;
+
+  Rows(History& h, int frame, int y)
+      : above(h.neighbour(frame, y, 0, -1)),
+        above2(h.neighbour(frame, y, 0, -2)),
+        before(frame > 0 ? h.neighbour(frame, y, 1, 0) : above),
+        before_above(frame > 0 ? h.neighbour(frame, y, 1, -1) : above),
+        before_below(frame > 0 ? h.neighbour(frame, y, 1, 1) : above),
+        before2(frame > 0 ? h.neighbour(frame, y, 2, 0) : above) {}
+  std::array<std::int16_t, kNeighbours> around(const std::int16_t* row, int x) const {
+    return {row[x - 1],      above[x],   before[x],           above[x - 1],       above[x + 1],    before[x + 1],
+            before_below[x], row[x - 2], above2[x],           before[x - 1],      before_above[x], before_below[x + 1],
+            above[x + 2],    before2[x], before_below[x - 1], before_above[x + 1]};
+  }
+  /// Whether all neighbours but those in the row are the same number, for all samples of the row.
+  void find_alike(int width, std::uint8_t* alike) const {
+    for (int x = 0; x < width; ++x) {
+      const int n = above[x];
+      const int differs = (before[x] ^ n) | (above[x - 1] ^ n) | (above[x + 1] ^ n) | (before[x + 1] ^ n) |
+                          (before_below[x] ^ n) | (above2[x] ^ n) | (before[x - 1] ^ n) | (before_above[x] ^ n) |
+                          (before_below[x + 1] ^ n) | (above[x + 2] ^ n) | (before2[x] ^ n) |
+                          (before_below[x - 1] ^ n) | (before_above[x + 1] ^ n);
+      alike[x] = differs == 0 ? 1 : 0;
+    }
+  }
+};
+
+/// The numbers of the neighbours, those worth most first; among equals in their order.
+struct Candidates {
+  std::array<std::int16_t, kNeighbours> number;
+  std::array<std::uint8_t, kNeighbours> worth;
+  int count = 0;
+
+  explicit Candidates(const std::array<std::int16_t, kNeighbours>& around) {
+    for (std::size_t k = 0; k < kNeighbours; ++k) {
+      std::size_t i = 0;
+      while (i < static_cast<std::size_t>(count) && number[i] != around[k]) ++i;
+      if (i == static_cast<std::size_t>(count)) {
+        number[i] = around[k];
+        worth[i] = 0;
+        ++count;
+      }
+      worth[i] = static_cast<std::uint8_t>(worth[i] + kWorth[k]);
+    }
+    for (std::size_t i = 1; i < static_cast<std::size_t>(count); ++i)
+      for (std::size_t j = i; j > 0 && worth[j - 1] < worth[j]; --j) {
+        std::swap(worth[j - 1], worth[j]);
+        std::swap(number[j - 1], number[j]);
+      }
+    count = std::min(count, kMostCandidates);
+  }
+};
+
+std::uint32_t pattern_of(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
+  std::uint32_t pattern = 0;
+  for (std::size_t k = 0; k < kNeighbours; ++k) pattern |= static_cast<std::uint32_t>(around[k] == number) << k;
+  return pattern;
+}
+
+struct WritingBits {
+  static constexpr bool kReading = false;
+  dense::RangeEncoder coder;
+  bool code(std::uint32_t probability, bool bit) {
+    coder.put(bit, probability);
+    return bit;
+  }
+};
+
+struct ReadingBits {
+  static constexpr bool kReading = true;
+  dense::RangeDecoder coder;
+  bool code(std::uint32_t probability, bool) { return coder.get(probability); }
+};
+
+/// Codes or decodes a block.
+template <class Bits>
+struct BlockCoder {
+  Bits bits;
+  Model model;
+  History history;
+  std::vector<std::uint8_t> alike;
+  int sample_bits = 8;
+  int low = 0;
+
+  void start(int bits_of_sample, int width) {
+    sample_bits = bits_of_sample;
+    low = -(1 << (bits_of_sample - 1));
+    model.start(bits_of_sample);
+    alike.resize(static_cast<std::size_t>(width) + 1);
+    alike[static_cast<std::size_t>(width)] = 0;  // ends the last stretch
+  }
+
+  bool decide(dense::State& state, bool bit) {
+    bit = bits.code(dense::probability(state), bit);
+    dense::update(state, bit);
+    return bit;
+  }
+  /// With a context of many neighbours, and one of fewer for as long as the first one has seen little.
+  bool decide(dense::State& state, dense::State& other, bool bit) {
+    bit = bits.code(dense::probability(state.seen >= kTrusted ? state : other), bit);
+    dense::update(state, bit);
+    dense::update(other, bit);
+    return bit;
+  }
+
+  std::int16_t code_number(std::int16_t number, std::int16_t refused) {
+    if (sample_bits == 1) return static_cast<std::int16_t>(2 * low + 1 - refused);
+    const int wanted = number - low;
+    std::size_t node = 1;
+    for (int b = sample_bits - 1; b >= 0; --b) node = 2 * node + decide(model.tree[node], (wanted >> b & 1) != 0);
+    return static_cast<std::int16_t>(static_cast<int>(node) - (1 << sample_bits) + low);
+  }
+
+  std::int16_t code_among(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
+    const Candidates candidates(around);
+    const std::int16_t first = candidates.number[0];
+    const std::uint32_t of_first = pattern_of(around, first);
+    if (decide(model.first[of_first], model.first_near[low_bits(of_first, kNear)], number == first)) return first;
+    if (sample_bits == 1) return code_number(number, first);
+    for (int i = 1; i < candidates.count; ++i) {
+      const std::int16_t candidate = candidates.number[static_cast<std::size_t>(i)];
+      const std::uint32_t pattern = pattern_of(around, candidate);
+      const auto of = static_cast<std::uint32_t>(i - 1);
+      const std::uint32_t many = (of << kNear | low_bits(pattern, kNear)) << kNear | low_bits(of_first, kNear);
+      const std::uint32_t few =
+          (of << kNearest | low_bits(pattern, kNearest)) << kNearest | low_bits(of_first, kNearest);
+      if (decide(model.later[many], model.later_near[few], number == candidate)) return candidate;
+    }
+    return code_number(number, first);
+  }
+
+  void code_row(int frame, int y) {
+    history.begin_row(frame, y);
+    const int width = history.width();
+    std::int16_t* row = history.row(frame, y);
+    const Rows rows(history, frame, y);
+    rows.find_alike(width, alike.data());
+    int asked = 0;  // samples before this one belong to a stretch that is known not to be alike as a whole
+    for (int x = 0; x < width;) {
+      const std::int16_t expected = rows.above[x];
+      if (!alike[static_cast<std::size_t>(x)] || row[x - 1] != expected || row[x - 2] != expected) {
+        row[x] = code_among(rows.around(row, x), row[x]);
+        ++x;
+        continue;
+      }
+      if (x >= asked) {
+        int end = x + 1;
+        while (alike[static_cast<std::size_t>(end)]) ++end;
+        const auto length = static_cast<unsigned>(end - x);
+        const auto of_length = std::min<std::size_t>(std::bit_width(length) - 1, kLengths - 1);
+        const bool all = !Bits::kReading && std::all_of(row + x, row + end, [&](auto v) { return v == expected; });
+        if (decide(model.run[of_length], all)) {
+          if constexpr (Bits::kReading) std::fill(row + x, row + end, expected);
+          x = end;
+          continue;
+        }
+        asked = end;
+      }
+      if (decide(model.flat, row[x] == expected)) {
+        row[x] = expected;
+      } else {
+        row[x] = code_number(row[x], expected);
+        asked = 0;
+      }
+      ++x;
+    }
+    history.end_row(frame, y);
+  }
+};
+
+}  // namespace
+
+struct LabelEncoder::State : BlockCoder<WritingBits> {};
+
+LabelEncoder::LabelEncoder() : state_(std::make_unique<State>()) {}
+LabelEncoder::~LabelEncoder() = default;
+
+void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out) {
+  State& s = *state_;
+  if (!prediction::load(b, s.history)) return;
+  s.start(b.bits, b.width);
+  dense::RangeEncoder& coder = s.bits.coder;
+  coder.start();
+  // Of a sample at most: a stretch, one decision per candidate and one per bit.
+  const std::size_t most = static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 + kMostCandidates + b.bits);
+  for (int z = 0; z < b.frames(); ++z)
+    for (int y = 0; y < b.height; ++y) {
+      coder.reserve(most);
+      s.code_row(z, y);
+    }
+  // No shorter than what was put: a decoder takes more bits behind the end for damage.
+  const std::size_t put = coder.mark().bytes;
+  coder.finish();
+  out.insert(out.end(), coder.data(), coder.data() + coder.size());
+  if (coder.size() < put) out.resize(out.size() + put - coder.size());
+}
+
+struct LabelDecoder::State : BlockCoder<ReadingBits> {};
+
+LabelDecoder::LabelDecoder() : state_(std::make_unique<State>()) {}
+LabelDecoder::~LabelDecoder() = default;
+
+void LabelDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size) {
+  State& s = *state_;
+  s.history.start(std::min(b.frames(), 3), b.height, b.width);
+  s.start(b.bits, b.width);
+  dense::RangeDecoder& coder = s.bits.coder;
+  coder.start(codeword, size);
+  for (int z = 0; z < b.frames(); ++z)
+    for (int y = 0; y < b.height; ++y) {
+      s.code_row(z, y);
+      if (coder.beyond_end() > kMostBitsBeyondEnd)
+        bad("a codeword of labels ends before row " + std::to_string(y) + " of frame " + std::to_string(z));
+      prediction::store_row(s.history, z, y, b);
+    }
+  if (coder.beyond_end() < -kMostBitsLeft) bad("a codeword of labels goes on behind its block");
+}
+
+}  // namespace trivelet::labels

@@ -1,0 +1,128 @@
+// Blocks of labels: exact round trips, what they cost in regions, damaged codewords; streams with such blocks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <tuple>
+
+#include "codec/entropy/labels/label_block.h"
+#include "tests/support/predictive_support.h"
+#include "trivelet/volume.h"
+
+namespace trivelet {
+namespace {
+
+using test::block_of;
+using test::block_video;
+
+std::vector<std::uint8_t> encode_labels(const Gop& gop, const VideoInfo& info) {
+  std::vector<std::uint8_t> out;
+  labels::LabelEncoder().encode(block_of(gop, info), out);
+  return out;
+}
+
+Gop decode_labels(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames) {
+  return test::decoded_block(codeword, info, frames,
+                             [](const auto& block, const std::uint8_t* bytes, std::size_t size) {
+                               labels::LabelDecoder().decode(block, bytes, size);
+                             });
+}
+
+void set(const MutableVolumeView& plane, int frame, int y, int x, int value) {
+  std::byte* row = plane.row(frame, y);
+  if (plane.bytes_per_sample == 1)
+    row[x] = static_cast<std::byte>(value);
+  else
+    reinterpret_cast<std::uint16_t*>(row)[x] = static_cast<std::uint16_t>(value);
+}
+
+/// Regions around points that move from frame to frame, of values of all bits.
+Gop regions(const VideoInfo& info, int frames, int count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  struct Point {
+    int y, x, dy, dx, value;
+  };
+  std::vector<Point> points;
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint32_t>(n)); };
+  for (int i = 0; i < count; ++i)
+    points.push_back({below(info.height), below(info.width), below(3) - 1, below(3) - 1, below(1 << info.format.bits)});
+  Gop gop(info, frames);
+  gop.set_frames(frames);
+  const auto plane = gop.plane(0);
+  for (int z = 0; z < frames; ++z)
+    for (int y = 0; y < info.height; ++y)
+      for (int x = 0; x < info.width; ++x) {
+        const auto distance = [&](const Point& p) {
+          const int dy = y - p.y - z * p.dy, dx = x - p.x - z * p.dx;
+          return dy * dy + dx * dx;
+        };
+        const auto nearest = std::min_element(
+            points.begin(), points.end(), [&](const Point& a, const Point& b) { return distance(a) < distance(b); });
+        set(plane, z, y, x, nearest->value);
+      }
+  return gop;
+}
+
+TEST(Labels, BlocksComeBack) {
+  const std::tuple<int, int, int> shapes[] = {{1, 1, 1}, {1, 5, 3}, {2, 1, 40}, {3, 9, 17}, {5, 33, 65}, {9, 70, 50}};
+  std::uint32_t seed = 1;
+  for (const auto& [frames, height, width] : shapes)
+    for (const int bits : {1, 2, 8, 9, 16}) {
+      const VideoInfo info = block_video(width, height, bits);
+      const Gop of_regions = regions(info, frames, 7, ++seed);
+      EXPECT_EQ(test::compare(decode_labels(encode_labels(of_regions, info), info, frames), of_regions).largest, 0)
+          << frames << "x" << height << "x" << width << ", " << bits << " bits";
+      for (const test::Pattern pattern : {test::Pattern::kNoise, test::Pattern::kZero, test::Pattern::kExtremes}) {
+        Gop gop(info, frames);
+        test::fill(gop, frames, info.format, pattern, ++seed);
+        EXPECT_EQ(test::compare(decode_labels(encode_labels(gop, info), info, frames), gop).largest, 0)
+            << frames << "x" << height << "x" << width << ", " << bits << " bits";
+      }
+    }
+}
+
+TEST(Labels, RegionsTakeAFractionOfAPrediction) {
+  const VideoInfo info = block_video(128, 96, 8);
+  const Gop gop = regions(info, 12, 40, 3);
+  EXPECT_LT(4 * encode_labels(gop, info).size(), test::encode_block(gop, info, {}).size());
+}
+
+TEST(Labels, SomethingConstantTakesNoBytesToSpeakOf) {
+  const VideoInfo info = block_video(256, 256, 8);
+  Gop gop(info, 64);
+  gop.set_frames(64);
+  for (int z = 0; z < 64; ++z)
+    for (int y = 0; y < 256; ++y)
+      for (int x = 0; x < 256; ++x) set(gop.plane(0), z, y, x, 77);
+  EXPECT_LT(encode_labels(gop, info).size(), 64u);
+}
+
+TEST(Labels, DamageIsFoundOrGivesSamples) {
+  const VideoInfo info = block_video(60, 50, 8);
+  const std::vector<std::uint8_t> whole = encode_labels(regions(info, 5, 20, 4), info);
+  ASSERT_GT(whole.size(), 100u);
+  for (std::size_t size = 1; size + 8 < whole.size(); size += 7) {
+    const std::vector<std::uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    try {
+      (void)decode_labels(cut, info, 5);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+    }
+  }
+  std::vector<std::uint8_t> longer = whole;
+  longer.resize(whole.size() + 20, 0x55);
+  EXPECT_THROW((void)decode_labels(longer, info, 5), Error);
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::uint8_t> changed = whole;
+    changed[random() % changed.size()] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    try {
+      (void)decode_labels(changed, info, 5);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trivelet
