@@ -221,8 +221,13 @@ PacketInfo PacketDecoder::look(const void* data, std::size_t size) const {
   const State& s = *state_;
   const std::size_t at = is_tvl(data, size) ? header_bytes(bytes, size) : 0;
   PacketInfo info;
-  if (size - at < kBoxHeaderBytes || std::memcmp(bytes + at, "Gop ", 4) != 0) {
-    info.kind = at > 0 ? PacketInfo::Kind::kHead : PacketInfo::Kind::kEnd;
+  const auto begins_with = [&](const char* type) {
+    return size - at >= kBoxHeaderBytes && std::memcmp(bytes + at, type, 4) == 0;
+  };
+  if (begins_with("Indx")) return info;
+  if (!begins_with("Gop ")) {
+    if (at == 0) bad("a packet of " + std::to_string(size) + " bytes that is neither a head nor a GOP nor the index");
+    info.kind = PacketInfo::Kind::kHead;
     return info;
   }
   return packet_info(gop_header(s.header(), bytes + at, size - at));

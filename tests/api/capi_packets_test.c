@@ -217,6 +217,11 @@ static void test_damage(const tvl_video* v, packets* p, const uint8_t* whole) {
   }
   uint64_t frames = 0;
   CHECK(tvl_decoder_packet(decoder, p->bytes[1], 0, &frames) == TVL_OK && frames == 0);
+  tvl_packet seen;
+  tvl_packet_init(&seen, sizeof seen);
+  p->bytes[1][1] ^= 1;
+  CHECK(tvl_decoder_look_at_packet(decoder, p->bytes[1], p->sizes[1], &seen) == TVL_BAD_STREAM);
+  p->bytes[1][1] ^= 1;
   tvl_decoder_free(decoder);
   free(back);
 }
