@@ -134,8 +134,10 @@ int run(const cli::Action& action) {
     cli::log::error("out of memory");
     return cli::kExitNoMemory;
   } catch (const std::system_error& e) {
-    cli::log::error("{}", e.what());
-    return cli::kExitIo;
+    const bool no_thread = e.code() == std::errc::resource_unavailable_try_again;  // its stack takes memory
+    cli::log::error("{}",
+                    no_thread ? "no memory for another thread, or there are as many as the system allows" : e.what());
+    return no_thread ? cli::kExitNoMemory : cli::kExitIo;
   } catch (const std::exception& e) {
     cli::log::error("internal error: {}", e.what());
     return cli::kExitInternal;

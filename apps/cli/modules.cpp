@@ -3,10 +3,17 @@
 #include "apps/cli/modules.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <new>
 #include <string_view>
 #include <system_error>
 
@@ -21,6 +28,42 @@ namespace {
 // program's.
 constexpr std::string_view kBuilt = TRIVELET_MODULES;
 constexpr const char* kInstalled = TRIVELET_MODULE_FOLDER;
+
+// True if the system limits the memory of this process (ulimit -v).
+bool memory_is_limited() {
+  rlimit limit = {};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+// Loads a module in a child process, and returns whether that process survived: a constructor in one of the libraries
+// that gets no memory throws through the loader or ends its process.
+bool survives_loading(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child < 0) return true;
+  if (child == 0) {
+    if (const int null = ::open("/dev/null", O_WRONLY); null >= 0) ::dup2(null, STDERR_FILENO);
+    const rlimit no_core = {};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    std::signal(SIGABRT, SIG_DFL);
+    try {
+      ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return true;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// True if the loader found no memory, by its messages; it has no codes.
+bool means_no_memory(std::string_view reason) {
+  for (const char* words : {"failed to map segment", "cannot map", "annot allocate", "annot create"})
+    if (reason.find(words) != std::string_view::npos) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -37,11 +80,14 @@ const void* load_module(const std::string& name, const std::string& user) {
   for (const std::filesystem::path& folder : folders) {
     const std::filesystem::path path = folder / file;
     if (!std::filesystem::exists(path, error)) continue;
+    const bool is_limited = memory_is_limited();
+    if (is_limited && !survives_loading(path)) throw std::bad_alloc();
     // Never closed. The symbols it lacks are the program's, which exports its own.
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const void* table = module ? ::dlsym(module, ("trivelet_" + name).c_str()) : nullptr;
     if (table) return table;
     const char* reason = ::dlerror();
+    if (is_limited && reason && means_no_memory(reason)) throw std::bad_alloc();
     fail(ErrorKind::kUnsupported, wanted + "cannot be loaded: " + (reason ? reason : path.string()));
   }
   fail(ErrorKind::kUnsupported, wanted + "is neither in " + folders[0].string() + " nor in " + folders[1].string() +

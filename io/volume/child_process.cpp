@@ -37,8 +37,15 @@ std::uint64_t addresses() {
 void set_limit(int resource, std::uint64_t soft) {
   rlimit limit = {};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(soft, limit.rlim_max);
+  limit.rlim_cur = std::min<rlim_t>(soft, limit.rlim_cur);
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+}
+
+/// True if the system gives this process less than `memory` bytes more.
+bool gives_less_than(std::uint64_t memory) {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur, addresses()) < memory;
 }
 
 /// The child's environment: no terminal, no core file, none of the program's signal handlers.
@@ -82,7 +89,7 @@ void confine(std::uint64_t memory, std::uint64_t seconds) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::function<bool(const Write&)>& work, std::uint64_t memory, std::uint64_t seconds)
-    : memory_(memory), seconds_(seconds) {
+    : memory_(memory), is_limited_(gives_less_than(memory)), seconds_(seconds) {
   // A child of another thread must not inherit the writing end, because closing it marks the end of the data.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -106,7 +113,7 @@ ChildProcess::ChildProcess(const std::function<bool(const Write&)>& work, std::u
 
 ChildProcess::~ChildProcess() {
   if (child_ > 0) ::kill(child_, SIGKILL);
-  (void)wait();
+  (void)end();
 }
 
 std::size_t ChildProcess::read(std::byte* data, std::size_t size) {
@@ -118,25 +125,32 @@ std::size_t ChildProcess::read(std::byte* data, std::size_t size) {
   }
 }
 
-std::string ChildProcess::wait() {
+/// Waits for the child. Its status, or 0 if another thread has waited for it.
+int ChildProcess::end() {
   if (input_ >= 0) ::close(input_);
   input_ = -1;
-  if (child_ <= 0) return {};
+  if (child_ <= 0) return 0;
   int status = 0;
   pid_t ended = 0;
   do ended = ::waitpid(child_, &status, 0);
   while (ended < 0 && errno == EINTR);
   child_ = -1;
-  if (ended < 0) return {};  // another thread waited for it
+  return ended < 0 ? 0 : status;
+}
+
+std::string ChildProcess::wait() {
+  const int status = end();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory && is_limited_) throw std::bad_alloc();
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
     return "it needs more than the " + std::to_string(memory_) + " bytes of memory that it may take";
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
     return "it takes more than the " + std::to_string(seconds_) + " seconds that it may";
   if (WIFSIGNALED(status))
     return "it crashed (signal " + std::to_string(WTERMSIG(status)) + ", " + ::strsignal(WTERMSIG(status)) + ")";
-  return WEXITSTATUS(status) == kFailed ? "it cannot read them"
-                                        : "it gave up (exit code " + std::to_string(WEXITSTATUS(status)) + ")";
+  return WEXITSTATUS(status) == kFailed
+             ? std::string("it cannot read them") + (is_limited_ ? ", or it gets too little memory (ulimit -v)" : "")
+             : "it gave up (exit code " + std::to_string(WEXITSTATUS(status)) + ")";
 }
 
 }  // namespace trivelet::io

@@ -25,13 +25,17 @@ class ChildProcess {
 
   /// Reads up to `size` bytes, at least one; 0 at the end.
   std::size_t read(std::byte* data, std::size_t size);
-  /// Waits for the end. Empty if the work succeeded, otherwise the reason, phrased as the end of a sentence.
+  /// Waits for the end. Empty if the work succeeded, otherwise the reason, phrased as the end of a sentence. Throws
+  /// std::bad_alloc if the system refused memory before `memory` bytes were taken.
   std::string wait();
 
  private:
+  int end();
+
   pid_t child_ = -1;
   int input_ = -1;
   std::uint64_t memory_;
+  bool is_limited_ = false;  ///< the system gives less than `memory_`
   std::uint64_t seconds_;
 };
 

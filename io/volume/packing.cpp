@@ -103,6 +103,7 @@ class InflateFeed final : public Feed {
   InflateFeed(VolumeInput& input, int window, const Limits& limits)
       : input_(input), window_(window), most_(limits.unpacked) {
     const int result = inflateInit2(&stream_, window);
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
     require(result == Z_OK, ErrorKind::kInternal, "zlib: cannot begin");
   }
   ~InflateFeed() override { inflateEnd(&stream_); }
@@ -128,6 +129,8 @@ class InflateFeed final : public Feed {
           inflateReset(&stream_);
         else
           ended_ = true;
+      } else if (result == Z_MEM_ERROR) {  // its window is allocated with the first data
+        throw std::bad_alloc();
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
         fail(ErrorKind::kBadStream, input_.name() + ": damaged compressed data" +
                                         (stream_.msg ? std::string(" (") + stream_.msg + ")" : std::string()));
@@ -287,6 +290,7 @@ Deflater::Deflater(Sink sink, bool zlib_format) : state_(std::make_unique<State>
   state_->sink = std::move(sink);
   const int result = deflateInit2(&state_->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
                                   zlib_format ? kZlibWindow : kGzipWindow, 8, Z_DEFAULT_STRATEGY);
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
   require(result == Z_OK, ErrorKind::kInternal, "zlib: cannot begin");
 }
 Deflater::~Deflater() { deflateEnd(&state_->stream); }

@@ -7,6 +7,7 @@ A process that is killed leaves what stood there before, or the whole new file. 
 ends or is damaged in the middle; encoding and decoding, both profiles, GOPs of few frames so that many are on their way.
 """
 
+import gzip
 import os
 import random
 import resource
@@ -165,6 +166,47 @@ def killed(arguments, target: Path, what: str) -> None:
         path.unlink()
 
 
+def without_memory(base: Path, out: Path) -> None:
+    """With less memory than is needed (ulimit -v), a run succeeds or ends with 7, and no file is called damaged."""
+
+    def limited(arguments, mebibytes: int) -> subprocess.CompletedProcess:
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+
+        return run(arguments, preexec_fn=limit)
+
+    least = 8
+    while limited(["--version"], least).returncode != 0:
+        least += 2
+    packed = base / "volume.nrrd"
+    voxels = b"".join((x * x % 997).to_bytes(2, "little") for x in range(256 * 256 * 8))
+    head = b"NRRD0004\ntype: uint16\ndimension: 3\nsizes: 256 256 8\nendian: little\nencoding: gzip\n\n"
+    packed.write_bytes(head + gzip.compress(voxels))
+    stream = base / "memory.tvl"
+    run(["encode", "--preset", "fast", packed, stream])
+    ends = []
+    for what, arguments in (
+        ("a video", ["encode", base / "clip.y4m", out / "a.tvl"]),
+        ("a packed volume", ["encode", packed, out / "a.tvl"]),
+        ("decoding", ["decode", stream, out / "a.nii.gz"]),
+        ("looking", ["verify", stream]),
+        ("Matroska", ["decode", base / "fast.tvl", out / "a.mkv"]),
+    ):
+        for more in range(1, 160, 3) if FULL else (1, 5, 12, 30):
+            result = limited([*arguments, "--quiet"], least + more)
+            ends.append(result.returncode)
+            if result.returncode == 7:
+                if b"memory" not in result.stderr or result.stderr.count(b"\n") != 1:
+                    complain(f"{what}, {least + more} MiB: one error", result)
+            elif result.returncode != 0:
+                complain(f"{what}, {least + more} MiB: the exit code is 7", result)
+            else:
+                (out / arguments[-1].name).unlink(missing_ok=True)
+            expect_nothing_left(f"{what}, {least + more} MiB", out)
+    if 7 not in ends or 0 not in ends:
+        complain(f"little memory: exit codes {ends}")
+
+
 def damaged(source: Path, target: Path, at: float, cut: bool) -> Path:
     data = bytearray(source.read_bytes())
     place = int(len(data) * at)
@@ -231,6 +273,7 @@ def main() -> int:
             with open(bad, "rb") as pipe:
                 result = run(["decode", "--quiet", "-", out / "a.y4m"], stdin=pipe)
             expect_error(f"{profile}: a stream that ends", result, 4, "ends", out)
+        without_memory(base, out)
         if FULL:
             short = base / "short.y4m"
             with open(source, "rb") as whole:

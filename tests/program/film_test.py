@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -356,6 +357,54 @@ def without_last_sample(film: bytes) -> bytes:
     assert int.from_bytes(data[at + 4 : at + 8], "big") == 0  # sizes of their own
     data[at + 8 + 4 * count : at + 12 + 4 * count] = bytes(4)
     return bytes(data)
+
+
+def silicon_graphics_movie(pictures: list, width: int, height: int) -> bytes:
+    """Big-endian, 32 bits a pixel, with sound. Its demuxer says "again" where the sound has ended."""
+    head = b"MOVI" + struct.pack(">H10xdHxxIIII12x", 2, 25.0, 1, len(pictures), 2, width, height)
+    head += struct.pack(">IIII8x", 8000, 2, 401, 1) + bytes(0x200)
+    sound, table, data = bytes(640), b"", b""
+    for picture in pictures:
+        table += struct.pack(">III8x", len(head) + 20 * len(pictures) + len(data), len(sound), len(picture))
+        data += sound + picture
+    return head + table + data
+
+
+def float_tiff(width: int, height: int, channels: int) -> bytes:
+    """Samples of 32 bits of floating point, all zero."""
+    strip = 4 * width * height * channels
+    entries = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, channels, 150), (259, 3, 1, 1), (262, 3, 1, 2), (273, 4, 1, 166),
+               (277, 3, 1, channels), (278, 3, 1, height), (279, 4, 1, strip), (338, 3, 1, 2), (339, 3, channels, 158)]  # fmt: skip
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(struct.pack("<HHII", *e) for e in entries)
+    return head.ljust(150, b"\0") + struct.pack("<4H", 32, 32, 32, 32) + struct.pack("<4H", 3, 3, 3, 3) + bytes(strip)
+
+
+def test_skipped_packets(folder: Path) -> None:
+    """A demuxer that says "again" (EAGAIN) and packets of no bytes are no damage: the pictures are those that FFmpeg decodes."""
+    draw = random.Random(5)
+    pictures = [draw.randbytes(4 * 16 * 8) for _ in range(3)]
+    movie, gaps, tvl, raw = folder / "again.mv", folder / "gaps.avi", folder / "again.tvl", folder / "again.argb"
+    movie.write_bytes(silicon_graphics_movie(pictures, 16, 8))
+    check("damaged" not in run("encode", movie, tvl, *EXACT), "a demuxer that says 'again'")
+    run("decode", tvl, raw, "--format", "raw", "--pix-fmt", "argb", "-y")
+    check(raw.read_bytes() == b"".join(pictures), "the pictures of a demuxer that says 'again'")
+
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=96x64:r=25:d=2", "-vf", "select='not(between(n,7,8)+eq(n,20))'", "-fps_mode",
+           "passthrough", "-c:v", "mpeg4", "-bf", "0", gaps)  # fmt: skip
+    empty = [p for p in ffprobe(gaps, "-show_packets")["packets"] if int(p["size"]) == 0]
+    for options in ([], ["--recover"]):
+        run("encode", gaps, tvl, *EXACT, *options)
+        run("decode", tvl, folder / "gaps.mkv", "-y")
+        same = [answer_of(f, "ffmpeg", "-v", "error", "-i", f, "-map", "0:v", "-fps_mode", "passthrough", "-f", "framemd5", "-") for f in (gaps, folder / "gaps.mkv")]
+        sums = [[line.split(",")[-1] for line in text.decode().splitlines() if not line.startswith("#")] for text in same]
+        check(len(sums[0]) == 47 and sums[0] == sums[1], f"packets of no bytes ({len(empty)}): {len(sums[0])} and {len(sums[1])}")
+
+    picture = folder / "float.tiff"
+    for channels in (3, 4):
+        picture.write_bytes(float_tiff(8, 8, channels))
+        for command in (["encode", picture, tvl, "-y"], ["info", picture], ["encode", picture, tvl, "-y", "--recover"]):
+            said = run(*command, code=5)
+            check("not supported" in said, f"a picture that FFmpeg's decoder does not support: {said}")
 
 
 def test_findings(folder: Path, film: Path) -> None:
@@ -844,6 +893,7 @@ def main() -> int:
         test_pipe_and_plan(folder)
         test_losses(folder, film)
         test_cut(folder, film)
+        test_skipped_packets(folder)
         test_findings(folder, film)
         test_words(folder, film)
         test_copies(folder, film)

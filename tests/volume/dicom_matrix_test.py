@@ -6,6 +6,7 @@ TRIVELET_FULL=1 each. JPEG and JPEG-LS are coded by DCMTK's dcmcjpeg and dcmcjpl
 
     dicom_matrix_test.py TRIVELET
 """
+import base64
 import itertools
 import json
 import os
@@ -32,6 +33,8 @@ program.path = sys.argv[1]
 ROWS, COLUMNS = 6, 10
 ROOT = "1.2.840.10008.1.2"
 IMPLICIT, EXPLICIT, BIG, DEFLATED, RUNS = ROOT, ROOT + ".1", ROOT + ".2", ROOT + ".1.99", ROOT + ".5"
+# The values of test_without_identifiers(), coded by CharLS.
+JPEG_LS = "/9j/9wALCAAGAAoBAREA/9oACAEBAAAAAIoCgAUAAFNxS9k0vgAAYwDAAYKExIAABQ4AAAwAAGQ4qePkmPCgo5pE0bI5GaExMjHSxHclyPCTLaILAqUIsP/Z"
 TOOLS = {"jpeg": ["dcmcjpeg", "+e1"], "jpeg-ls": ["dcmcjpls", "+el"]}  # lossless
 
 
@@ -233,6 +236,39 @@ def test_without_end(folder):
             run("encode", path, coded, "-y", "--quiet", code=4)
 
 
+def test_without_identifiers(folder):
+    """A compressed file that names neither study nor series: nothing is made up, and each run gives the same."""
+    path, coded, again, raw = (os.path.join(folder, n) for n in ("i.dcm", "i.tvl", "i_again.dcm", "i.raw"))
+    case = Case(EXPLICIT, 8, 8, False, False, 1, 0, 1, "zeros")
+    values = ((37 * np.arange(ROWS)[:, None] + 5 * np.arange(COLUMNS)[None, :] ** 2) % 256).astype("u1")
+    study, series = (element(0x20, e, "UI", uid, EXPLICIT) for e, uid in ((0xD, b"1.2.3.6"), (0xE, b"1.2.3.7")))
+    for syntax, frame in ((ROOT + ".4.80", base64.b64decode(JPEG_LS)), (RUNS, run_length_frame(values.reshape(-1, 1)))):
+        data = case.file(EXPLICIT, values[None, :, :, None]).replace(study, b"").replace(series, b"")
+        data = data.replace(element(2, 0x10, "UI", EXPLICIT.encode(), EXPLICIT), element(2, 0x10, "UI", syntax.encode(), EXPLICIT))
+        data = data[:data.index(b"\xe0\x7f\x10\0")] + encapsulated([frame + b"\0" * (len(frame) % 2)])
+        with open(path, "wb") as f:
+            f.write(data)
+        coded_ones, files = set(), set()
+        for i in range(80 if os.environ.get("TRIVELET_FULL") else 5):
+            r = subprocess.run([program.path, "encode", path, coded, "-y", "--quiet"], capture_output=True, text=True)
+            if r.returncode == 5 and "GDCM" in r.stderr:
+                print(f"skipped: JPEG-LS, {r.stderr}")
+                break
+            check(r.returncode == 0, f"{syntax}, no identifiers: {r.stderr}")
+            run("info", coded)
+            run("verify", coded, "--against", path)
+            run("decode", coded, again, "-y", "--quiet")
+            run("decode", coded, raw, "-y", "--quiet")
+            coded_ones.add(open(coded, "rb").read())
+            files.add(open(again, "rb").read())
+            check(open(raw, "rb").read() == values.tobytes(), f"{syntax}, no identifiers: other values")
+        else:
+            check(len(coded_ones) == 1 and len(files) == 1, f"{syntax}: {len(coded_ones)} streams, {len(files)} files")
+            back = files.pop()
+            made_up = [e for e in (0xD, 0xE) if struct.pack("<HH", 0x20, e) + b"UI" in back]
+            check(not made_up and b"Doe^Jane" in back, f"{syntax}: made up {made_up}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     try:
         import pydicom  # noqa: F401
@@ -248,6 +284,7 @@ with tempfile.TemporaryDirectory() as folder:
             print(f"  in the case {case.name()}")
     test_unknown_syntaxes(folder)
     test_without_end(folder)
+    test_without_identifiers(folder)
 if program.failures:
     sys.exit(1)
 print(f"{len(chosen)} of {len(cases)} cases came back")

@@ -104,12 +104,12 @@ void ErrorLog::add(std::string message, bool concealed) {
 
 void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason) {
   switch (code) {
+    case AVERROR(ENOMEM): throw std::bad_alloc();
     case AVERROR(ENOENT):
     case AVERROR(EACCES):
     case AVERROR(EPERM):
     case AVERROR(ENOSPC):
-    case AVERROR(EPIPE):
-    case AVERROR(ENOMEM): kind = ErrorKind::kIo; break;
+    case AVERROR(EPIPE): kind = ErrorKind::kIo; break;
     case AVERROR_DECODER_NOT_FOUND:
     case AVERROR_ENCODER_NOT_FOUND:
     case AVERROR_DEMUXER_NOT_FOUND:

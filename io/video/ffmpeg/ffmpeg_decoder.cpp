@@ -75,6 +75,13 @@ bool begins_anew(const AVPacket& packet, const AVCodecParameters& coded) {
 
 std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp; }
 
+// True if a decoder's message means that it does not support this kind of picture: many decoders return the code of
+// damage then.
+bool means_unsupported(const std::string& message) {
+  return message.find("not supported") != std::string::npos || message.find("nsupported") != std::string::npos ||
+         message.find("not implemented") != std::string::npos;
+}
+
 }  // namespace
 
 BufferPtr open_cuda_device(int number) {
@@ -187,6 +194,7 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
   }
   log_.forget();  // messages while the streams were found
   code = avcodec_open2(codec_.get(), codec, nullptr);
+  if (code == AVERROR(EAGAIN)) throw std::bad_alloc();  // for the stack of a thread
   if (code < 0)
     av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
 }
@@ -222,6 +230,7 @@ AVFrame* PictureDecoder::next() {
       left_out_ = static_cast<std::uint64_t>(std::count_if(sent_.begin(), sent_.end(), is_before));
       sent_ = {};
     }
+    complaint_.clear();
     ++frames_;
     return frame_.get();
   }
@@ -281,14 +290,18 @@ void PictureDecoder::send_packet() {
 /// Throws if FFmpeg failed or concealed samples. Decoder threads work ahead, so the damage may be in one of the next
 /// frames.
 void PictureDecoder::check_damage(int code) {
-  const std::string reason = log_.take();
+  std::string reason = log_.take();
   const bool concealed = log_.take_concealed();
   if (code >= 0 && before_begin_) return;
   if (code >= 0 && !concealed) {
     if (complaints_ && !reason.empty()) complaints_->add(place(), reason);
+    if (!reason.empty()) complaint_ = std::move(reason);
     return;
   }
   if (code == AVERROR_INVALIDDATA && before_begin_) return;
+  if (reason.empty()) reason = complaint_;
+  if (code < 0 && frames_ == 0 && !begin_ && means_unsupported(reason))
+    fail(ErrorKind::kUnsupported, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it: " + reason);
   if (recover_) {
     if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
     return;

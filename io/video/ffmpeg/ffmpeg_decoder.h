@@ -103,6 +103,7 @@ class PictureDecoder {
   std::uint64_t missing_bytes_ = 0;
   std::string damage_;
   std::shared_ptr<Complaints> complaints_;
+  std::string complaint_;            ///< since the last frame: a thread logs the reason before the call that fails
   std::uint64_t frames_ = 0;         ///< that were delivered, since `begin_`
   std::optional<Entry> begin_;       ///< of a seek
   std::int64_t latest_ = INT64_MIN;  ///< when the last picture of the packets that the decoder may hold is shown

@@ -54,7 +54,9 @@ PictureStream::PictureStream(const std::string& name, const std::string& path, S
 void PictureStream::start_on_cpu(Source source) {
   decoder_ = opener_.open(std::move(source), nullptr, options_.threads);
   held_ = decode_next();
-  require(held_, ErrorKind::kBadStream, name_ + ": the video stream has no frame");
+  require(held_, ErrorKind::kBadStream,
+          name_ + ": the video stream has no frame" +
+              (decoder_->damage().empty() ? "" : " that can be decoded: " + decoder_->damage()));
 }
 
 /// Begins on the device of ReaderOptions::pictures, or leaves `source` as it was and the rest to the CPU.
