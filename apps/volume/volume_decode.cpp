@@ -140,8 +140,8 @@ void warn_of_new_header(const std::string& output, const std::string& extension,
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);
   if (!info.format.empty() && info.format != "raw")
-    log::info("'{}' has a new header; it keeps position, spacing and scale from that of the {} file", output,
-              info.format);
+    log::info("'{}' has a new header; it keeps {}spacing and scale from that of the {} file", output,
+              info.has_affine ? "position, " : "", info.format);
 }
 
 /// The formats of an envelope by the extensions of its files.

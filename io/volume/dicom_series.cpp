@@ -281,7 +281,12 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
                      [](const DicomSlice& a, const DicomSlice& b) { return a.found.number < b.found.number; });
     const auto has_frames = [](const DicomSlice& s) { return s.found.frames > 1; };
     const bool any_frames = matching == slices.size() && std::any_of(slices.begin(), slices.end(), has_frames);
-    return any_frames ? place_files_of_frames(slices, info, remarks) : 1;
+    if (any_frames) return place_files_of_frames(slices, info, remarks);
+    if (matching > 1)
+      remarks.push_back(
+          "files that do not say where they lie (Image Position) are stacked in the order of their numbers; the volume "
+          "has no place in space");
+    return 1;
   }
   const std::vector<double> normal = normal_of(geometry.orientation);
   for (DicomSlice& s : slices)

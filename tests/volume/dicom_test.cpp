@@ -678,6 +678,25 @@ TEST_F(VolumeFiles, misfits_of_a_series) {
   EXPECT_NEAR(alone.info.spacing[2], 4.22, 1e-9);
 }
 
+TEST_F(VolumeFiles, a_series_without_places) {
+  DicomMaker m;
+  m.placed = false;
+  fs::create_directories(path("nowhere"));
+  VolumeBytes due;
+  for (int i = 0; i < 3; ++i) {
+    const VolumeBytes pixels =
+        make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, static_cast<std::uint32_t>(i));
+    m.number = 3 - i;
+    save("nowhere/" + std::to_string(i), m.make(pixels));
+    due = pixels + due;
+  }
+  const Passed stacked = pass("nowhere", "nowhere");
+  EXPECT_EQ(stacked.voxels, due);
+  EXPECT_FALSE(stacked.info.has_affine);
+  ASSERT_EQ(stacked.remarks.size(), 1u);
+  EXPECT_EQ(stacked.remarks[0].rfind("files that do not say where they lie", 0), 0u) << stacked.remarks[0];
+}
+
 // Syntaxes that the standard does not know, or that nothing decodes, go to no library.
 TEST_F(VolumeFiles, unknown_syntaxes) {
   DicomMaker m;
