@@ -90,6 +90,10 @@ class DataSet {
       case dicom_tag(0x3004, 0x000C): d_.frame_offsets = numbers(e); break;
       case dicom_tag(0x5200, 0x9229):
       case dicom_tag(0x5200, 0x9230): functional_groups(e); break;
+      case dicom_tag(0x5600, 0x0020):
+        d_.is_spectrum = true;
+        walker_.skip(e);
+        break;
       case dicom_tag(0x7FE0, 0x0008):
       case dicom_tag(0x7FE0, 0x0009): d_.real = true; [[fallthrough]];
       case dicom_tag(0x7FE0, 0x0010):
@@ -404,11 +408,11 @@ namespace {
 [[noreturn]] void fail_without_pixels(const DicomSlice& s) {
   const DicomFile& d = s.found;
   require(!d.is_cut, ErrorKind::kBadStream, s.file.path + ": ends inside an element, before its pixels");
-  require(d.rows == 0 || d.columns == 0, ErrorKind::kBadStream,
+  require(d.rows == 0 || d.columns == 0 || d.is_spectrum, ErrorKind::kBadStream,
           s.file.path + ": ends before the pixels of the " + std::to_string(d.columns) + "x" + std::to_string(d.rows) +
               " pictures that its header describes");
   fail(s.file.may_unpack ? ErrorKind::kUnsupported : ErrorKind::kBadStream,
-       s.file.path + ": holds no pixels; it may be a report, a plan or a DICOMDIR");
+       s.file.path + ": holds no pixels; it may be a report, a plan, a spectrum or a DICOMDIR");
 }
 
 }  // namespace

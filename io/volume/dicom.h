@@ -50,6 +50,7 @@ struct DicomFile {
   std::uint64_t meta_at = 0;    ///< offset of the meta information: 132, or 0 without a preamble
   std::uint64_t data_at = 0;    ///< offset of the data set behind the meta information
   bool is_cut = false;          ///< the file ends inside an element before the pixels
+  bool is_spectrum = false;     ///< Spectroscopy Data stands in the place of pixels
   std::uint64_t pixels_at = 0;  ///< offset of the pixels in the file; 0 = none
   std::uint64_t pixel_bytes = 0;
 };

@@ -336,9 +336,16 @@ std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std
   if (n != d.frames || n < 2 || !d.one_orientation || g.orientation.size() != 6) return 1;
   std::size_t slices = 1;
   while (slices < n && !(apart(places[slices], places[0]) <= kSame)) ++slices;
-  for (std::size_t i = slices; i < n; ++i)
-    if (n % slices != 0 || !(apart(places[i], places[i % slices]) <= kSame)) return 1;
-  if (slices < 2) return 1;
+  bool repeat = n % slices == 0;
+  for (std::size_t i = slices; repeat && i < n; ++i) repeat = apart(places[i], places[i % slices]) <= kSame;
+  if (!repeat) {
+    remarks.push_back(
+        "the frames of several times, echoes or directions do not stand volume by volume: they are stacked in the "
+        "order "
+        "of the file, and have no place in files of other formats");
+    return 1;
+  }
+  if (slices < 2) return n;  // one place at several times
   const auto& a = places[0];
   std::vector<double> step(3);
   for (std::size_t i = 0; i < 3; ++i) step[i] = (places[slices - 1][i] - a[i]) / static_cast<double>(slices - 1);

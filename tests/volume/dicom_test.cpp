@@ -387,6 +387,17 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
       ASSERT_EQ(again.remarks.size(), 1u);
       EXPECT_NE(again.remarks[0].find("slope"), std::string::npos);
 
+      // Each place several times in a row: not in the order of a volume. One place alone: points in time.
+      const Passed turned = file({10, 10, 7.5, 7.5, 5, 5});
+      EXPECT_EQ(turned.info.slices, 6u);
+      EXPECT_FALSE(turned.info.has_affine);
+      ASSERT_EQ(turned.remarks.size(), 1u);
+      EXPECT_NE(turned.remarks[0].find("do not stand volume by volume"), std::string::npos);
+      const Passed still = file({10, 10, 10, 10, 10, 10});
+      EXPECT_EQ(still.info.slices, 1u);
+      EXPECT_EQ(still.info.volumes, 6u);
+      EXPECT_TRUE(still.remarks.empty());
+
       // If several files have the same positions, each is a volume. Otherwise their order is unknown.
       for (const bool same : {true, false}) {
         const std::string folder = std::string("study") + std::to_string(n++);
@@ -606,6 +617,11 @@ TEST_F(VolumeFiles, no_preamble_and_no_pixels) {
   save("report.dcm", VolumeBytes(whole.begin(), name_at) + name);
   const Error report = error_of([&] { io::open_volume(path("report.dcm"), {}); });
   EXPECT_EQ(report.kind(), ErrorKind::kUnsupported) << report.what();
+  VolumeBytes spectrum(whole.begin(), pixels_at);
+  m.element(spectrum, 0x5600, 0x20, "OF", VolumeBytes(16));
+  save("spectrum.dcm", spectrum);
+  const Error spectroscopy = error_of([&] { io::open_volume(path("spectrum.dcm"), {}); });
+  EXPECT_EQ(spectroscopy.kind(), ErrorKind::kUnsupported) << spectroscopy.what();
 }
 
 // A folder from elsewhere cannot have any file of the user's coded by a link.
