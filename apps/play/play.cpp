@@ -157,8 +157,10 @@ int run(Options options, const Common& common, const Command& app) {
   for (const char* option : {"--at", "--window"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
-          "--headless needs --screenshot-at, and --screenshot-at needs --headless: without a window a screenshot is "
-          "the only output");
+          "--headless needs --screenshot, and --screenshot needs --headless: without a window a screenshot is the only "
+          "output");
+  require(player.headless || !app.typed("--screenshot-at"), ErrorKind::kBadArgument,
+          "--screenshot-at needs --headless and --screenshot");
   player.decoding = decoder_params(common);
   player.overwrite = common.overwrite;
   player.backend =

@@ -29,12 +29,12 @@ struct Options {
   bool mute = false;
   bool full_screen = false;
   bool loop = false;
-  bool stats = false;         ///< say at the end how many frames were late
-  bool headless = false;      ///< no window
-  double screenshot_at = -1;  ///< headless: seconds after the first frame
-  std::string screenshot;     ///< file for it
-  double quit_after = 0;      ///< seconds of play; 0 = at the end, or when asked to
-  bool overlay = false;       ///< begin with the overlay shown, screenshots with it
+  bool stats = false;        ///< say at the end how many frames were late
+  bool headless = false;     ///< no window
+  double screenshot_at = 0;  ///< headless: seconds after the first frame
+  std::string screenshot;    ///< file for it
+  double quit_after = 0;     ///< seconds of play; 0 = at the end, or when asked to
+  bool overlay = false;      ///< begin with the overlay shown, screenshots with it
   bool overwrite = false;
   DecoderParams decoding;
   std::shared_ptr<const Backend> backend;

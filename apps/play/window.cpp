@@ -23,13 +23,18 @@ namespace {
 }  // namespace
 
 Window::Window(const std::string& title, int width, int height, bool hidden, bool full_screen) {
+#ifdef __linux__
+  // The library of Wayland prints an error if its folder is not named.
+  if (std::getenv("XDG_RUNTIME_DIR") == nullptr && std::getenv("SDL_VIDEODRIVER") == nullptr)
+    SDL_SetHint(SDL_HINT_VIDEODRIVER, "x11,kmsdrm,offscreen,dummy");
+#endif
   if (SDL_Init(SDL_INIT_VIDEO | SDL_INIT_EVENTS) != 0) fail_sdl("no display to play on");
   // Without a display SDL takes drivers that draw into memory.
   const char* const driver = SDL_GetCurrentVideoDriver();
   const std::string_view name = driver != nullptr ? driver : "";
   if (!hidden && std::getenv("SDL_VIDEODRIVER") == nullptr && (name == "offscreen" || name == "dummy")) {
     close();
-    fail(ErrorKind::kUnsupported, "no display to play on; --headless --screenshot draws a frame into a file");
+    fail(ErrorKind::kUnsupported, "no display to play on; --headless --screenshot FILE draws a picture into a file");
   }
   SDL_InitSubSystem(SDL_INIT_AUDIO);  // without a sound device films are silent
   SDL_GL_SetAttribute(SDL_GL_CONTEXT_MAJOR_VERSION, 3);

@@ -57,6 +57,7 @@ void check(EncodeJob& job) {
     job.processes = job.alone.get();
   }
   refuse_volume_options(job.app);
+  require_stream_name(options.output);
   check_output(options.input, options.output, true);
   require(!(options.verify && options.output == "-"), ErrorKind::kBadArgument,
           "--verify decodes the finished file again, and standard output cannot be read back; write to a file");
