@@ -58,12 +58,22 @@ std::size_t header_bytes(const std::uint8_t* bytes, std::size_t size) {
 /// The header of the box "Gop " at the start of `bytes`.
 GopHeader gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size) {
   Box box;
-  if (size < kBoxHeaderBytes + 4 || !parse_box_header(bytes, box)) bad("a packet with a damaged beginning");
+  if (size < kBoxHeaderBytes + 4 || !parse_box_header(bytes, box) || !box.is("Gop "))
+    bad("a packet with a damaged beginning");
   const std::uint8_t* payload = bytes + kBoxHeaderBytes;
   const auto n = load_little_endian<std::uint32_t>(payload);
   if (n < 8 || n > size - kBoxHeaderBytes)
     bad("a packet of " + std::to_string(size) + " bytes with a header of " + std::to_string(n));
   return parse_gop_header(stream, payload, n);
+}
+
+/// Whether the box at the start of `bytes` is of this type, which may stand in a damaged header.
+bool begins_with(const std::uint8_t* bytes, std::size_t size, const char* type) {
+  return size >= kBoxHeaderBytes && std::memcmp(bytes, type, 4) == 0;
+}
+
+[[noreturn]] void bad_kind(std::size_t size) {
+  bad("a packet of " + std::to_string(size) + " bytes that is neither a head nor a GOP nor the index");
 }
 
 bool same_request(const DecoderParams& a, const DecoderParams& b) {
@@ -82,8 +92,9 @@ void check_request(const DecoderParams& p) {
           "a limit for the bytes of a whole stream does not apply to packets; limit the bits per pixel instead");
 }
 
+constexpr std::size_t kMostLines = 100;
+
 void add_stats(const CodecStats& from, CodecStats& to) {
-  constexpr std::size_t kMostDamage = 100;
   to.gops += from.gops;
   to.passed_gops += from.passed_gops;
   to.frames += from.frames;
@@ -91,7 +102,7 @@ void add_stats(const CodecStats& from, CodecStats& to) {
   to.stream_bytes += from.stream_bytes;
   to.damaged_gops += from.damaged_gops;
   for (const std::string& line : from.damage)
-    if (to.damage.size() < kMostDamage) to.damage.push_back(line);
+    if (to.damage.size() < kMostLines) to.damage.push_back(line);
 }
 
 }  // namespace
@@ -166,6 +177,13 @@ struct PacketDecoder::State {
   Decoder* ready(const DecoderParams& params) {
     check_request(params);
     if (!std::exchange(waits, false)) return nullptr;
+    if (!begins_with(gop.data(), gop.size(), "Gop ")) {  // no decoder would say so, for it looks for the next GOP
+      end_decoder();
+      if (!params.keep_partial) bad_kind(gop.size());
+      ++ended.damaged_gops;
+      if (ended.damage.size() < kMostLines) ended.damage.push_back("a packet that is no GOP is passed over");
+      return nullptr;
+    }
     if (!decoder || !same_request(params, request))
       begin(params);
     else
@@ -221,12 +239,9 @@ PacketInfo PacketDecoder::look(const void* data, std::size_t size) const {
   const State& s = *state_;
   const std::size_t at = is_tvl(data, size) ? header_bytes(bytes, size) : 0;
   PacketInfo info;
-  const auto begins_with = [&](const char* type) {
-    return size - at >= kBoxHeaderBytes && std::memcmp(bytes + at, type, 4) == 0;
-  };
-  if (begins_with("Indx")) return info;
-  if (!begins_with("Gop ")) {
-    if (at == 0) bad("a packet of " + std::to_string(size) + " bytes that is neither a head nor a GOP nor the index");
+  if (begins_with(bytes + at, size - at, "Indx")) return info;
+  if (!begins_with(bytes + at, size - at, "Gop ")) {
+    if (at == 0) bad_kind(size);
     info.kind = PacketInfo::Kind::kHead;
     return info;
   }
@@ -242,10 +257,11 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
     if (at == size) return false;
     s.set_header(bytes, at);
   }
-  if (size - at < 4 || std::memcmp(bytes + at, "Gop ", 4) != 0 || !s.said) return false;
+  if (size == at || begins_with(bytes + at, size - at, "Indx") || !s.said) return false;
   const std::uint64_t end = s.of_gop ? s.of_gop->first_frame + static_cast<std::uint64_t>(s.of_gop->frames) : 0;
   const bool known = s.of_gop.has_value();
   s.before.swap(s.gop);
+  if (!begins_with(s.before.data(), s.before.size(), "Gop ")) s.before.clear();  // an open GOP finds nothing there
   s.gop.assign(bytes + at, bytes + size);
   try {
     s.of_gop = gop_header(s.header(), s.gop.data(), s.gop.size());

@@ -60,7 +60,8 @@ class PacketDecoder {
   /// Parses the header of a packet without keeping it. Throws BadStream if it is damaged.
   PacketInfo look(const void* data, std::size_t size) const;
   /// Copies a packet. False if it delivers no frames: an index, or a GOP whose predecessor is missing. A stream header
-  /// before the GOP is passed to set_header().
+  /// before the GOP is passed to set_header(). Without a header nothing is copied (false). True of what is no packet at
+  /// all: decode() reports the damage.
   bool add(const void* data, std::size_t size);
   /// The number of frames of the last added packet; -1 if its header is damaged.
   int frames(const DecoderParams& params) const;

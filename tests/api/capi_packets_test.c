@@ -221,6 +221,27 @@ static void test_damage(const tvl_video* v, packets* p, const uint8_t* whole) {
   tvl_packet_init(&seen, sizeof seen);
   p->bytes[1][1] ^= 1;
   CHECK(tvl_decoder_look_at_packet(decoder, p->bytes[1], p->sizes[1], &seen) == TVL_BAD_STREAM);
+  /* Nor is it passed over, and the frames that follow are those of their own GOP. */
+  CHECK(decode_packet(decoder, p, 1, v, back, kFrames, TVL_BAD_STREAM) == 0);
+  p->bytes[1][1] ^= 1;
+  CHECK(decode_packet(decoder, p, 2, v, back, kFrames, TVL_OK) == (p->info[2].key ? p->info[2].frames : 0));
+  const uint64_t size = p->sizes[1];
+  p->sizes[1] = 3; /* less than the name of a box and its length */
+  CHECK(decode_packet(decoder, p, 1, v, back, kFrames, TVL_BAD_STREAM) == 0);
+  p->sizes[1] = size;
+  /* What is intact may be asked for. */
+  tvl_decode_params d;
+  tvl_decode_params_init(&d, sizeof d);
+  d.keep_partial = 1;
+  CHECK(tvl_decoder_open_packets(decoder, p->bytes[0], p->sizes[0], &d) == TVL_OK);
+  p->bytes[1][1] ^= 1;
+  tvl_frame none = {0};
+  CHECK(tvl_decoder_packet(decoder, p->bytes[1], p->sizes[1], &frames) == TVL_OK && frames > 0);
+  CHECK(tvl_frame_layout(v, TVL_PLANAR, back, &none) == TVL_OK);
+  CHECK(tvl_decoder_read(decoder, &none, 1, &frames) == TVL_OK && frames == 0);
+  tvl_decode_stats stats;
+  tvl_decode_stats_init(&stats, sizeof stats);
+  CHECK(tvl_decoder_stats(decoder, &stats) == TVL_OK && stats.damaged_gops == 1);
   p->bytes[1][1] ^= 1;
   tvl_decoder_free(decoder);
   free(back);
