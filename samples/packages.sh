@@ -5,7 +5,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libg
 # Not installed by the scripts: the player is built where they are.
 # The modules for VLC and GStreamer: libvlccore-dev, libgstreamer-plugins-base1.0-dev.
 PLAYER_PACKAGES=(libsdl2-dev libimgui-dev libgl-dev libswresample-dev xvfb)
-PLUGIN_PACKAGES=(libhdf5-dev python3-h5py hdf5-tools libinsighttoolkit5-dev)  # not installed by the scripts either
+PLUGIN_PACKAGES=(libhdf5-dev python3-h5py hdf5-tools libinsighttoolkit5-dev libgdal-dev gdal-bin)  # not installed by the scripts either
 TEST_PACKAGES=(ffmpeg python3 python3-numpy python3-nibabel python3-pydicom dcmtk)
 
 install_missing() { # install_missing PACKAGE...

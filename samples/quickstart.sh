@@ -20,7 +20,7 @@ mkdir -p build
 cuda=(-DTRIVELET_CUDA=OFF)
 if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then cuda=(-DCMAKE_CUDA_ARCHITECTURES=native); fi
 without=()
-for part in TESTS PLAYER VLC GSTREAMER HDF5 ITK; do without+=("-DTRIVELET_$part=OFF"); done
+for part in TESTS PLAYER VLC GSTREAMER HDF5 ITK GDAL; do without+=("-DTRIVELET_$part=OFF"); done
 cmake --preset release "${without[@]}" -DTRIVELET_PRECOMPILE=ON -DTRIVELET_UNITY=ON "${cuda[@]}" >build/quickstart.log || { cat build/quickstart.log; exit 1; }
 cmake --build build/release -j "$(nproc)" --target trivelet | tail -n 1
 trivelet=$PWD/build/release/apps/trivelet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -176,7 +177,10 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
     for (int c = 0; c < o.format.components(); ++c)
       samples += static_cast<std::uint64_t>(o.component_width(c)) * static_cast<std::uint64_t>(o.component_height(c));
     constexpr std::uint64_t kEmpty = 1024;  // samples that are skipped in the time of one coded sample
-    check_work(params.limits, checked_mul(frames, samples), s.info.file_bytes, kEmpty);
+    // Of a long film the product exceeds what a size_t of 32 bits holds.
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+    check_work(params.limits, samples > kMost / std::max<std::uint64_t>(1, frames) ? kMost : frames * samples,
+               s.info.file_bytes, kEmpty);
   }
 
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
@@ -364,8 +368,9 @@ namespace {
 std::vector<FrameTime> reduced_times(const std::vector<FrameTime>& times, GopKey key, int levels) {
   std::vector<FrameTime> out;
   const std::size_t step = std::size_t{1} << levels;
-  const std::size_t end = times.size() + first_kept(key, levels);
-  for (std::size_t i = first_kept(key, levels); i < times.size(); i += step) {
+  const auto first = static_cast<std::size_t>(first_kept(key, levels));
+  const std::size_t end = times.size() + first;
+  for (std::size_t i = first; i < times.size(); i += step) {
     FrameTime t = times[i];
     for (std::size_t j = i + 1; j < std::min(i + step, end); ++j)
       t.duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.duration) +

@@ -78,7 +78,7 @@ if [ "${SANITIZE:-}" ]; then
 fi
 ! command -v ccache >/dev/null || launcher+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 quiet "$build/library.log" cmake -S . -B "$build/library" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-  -DCMAKE_INSTALL_LIBDIR=lib -DTRIVELET_PROGRAM=OFF -DTRIVELET_TESTS=OFF -DTRIVELET_{CUDA,FFMPEG,MPI,GSTREAMER,VLC,HDF5,ITK,PLAYER,GDCM}=OFF "${launcher[@]}"
+  -DCMAKE_INSTALL_LIBDIR=lib -DTRIVELET_PROGRAM=OFF -DTRIVELET_TESTS=OFF -DTRIVELET_{CUDA,FFMPEG,MPI,GSTREAMER,VLC,HDF5,ITK,GDAL,PLAYER,GDCM}=OFF "${launcher[@]}"
 quiet "$build/library.log" cmake --build "$build/library" -j "$jobs" --target trivelet_shared trivelet_static
 for part in library development; do
   quiet "$build/library.log" cmake --install "$build/library" --component $part

@@ -130,6 +130,7 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
   if [ -f "$build/plugins/hdf5/libh5trivelet.so" ]; then wanted=$((wanted + 1)); fi
   if [ -f "$build/apps/gst/libgsttrivelet.so" ]; then wanted=$((wanted + 1)); fi
   if [ -f "$build/plugins/itk/libTriveletImageIO.so" ]; then wanted=$((wanted + 1)); fi
+  if [ -f "$build/plugins/gdal/gdal_Trivelet.so" ]; then wanted=$((wanted + 1)); fi
   if grep -q -- -lfftw3 "$lib/pkgconfig/trivelet.pc"; then
     check "libraries of the static one" has <(dpkg-deb -f "$work"/packages/libtrivelet-dev_*.deb Depends) libfftw3-dev
   fi

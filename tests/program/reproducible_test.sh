@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CCACHE_DISABLE=1 LC_ALL=C
 options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DTRIVELET_TESTS=OFF -DTRIVELET_PROGRAM=OFF)
-for part in CUDA FFMPEG GDCM MPI GSTREAMER VLC HDF5 ITK PLAYER FFTW; do options+=("-DTRIVELET_$part=OFF"); done
+for part in CUDA FFMPEG GDCM MPI GSTREAMER VLC HDF5 ITK GDAL PLAYER FFTW; do options+=("-DTRIVELET_$part=OFF"); done
 if [ -n "${TRIVELET_FULL:-}" ]; then
   target=packaging/libtrivelet.so.1.0.0
 else
