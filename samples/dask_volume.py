@@ -4,7 +4,7 @@
     samples/dask_volume.py ct.npy ct.zarr --chunk 64,256,256 --max-error 2 --workers 4 --memory 2GB
     samples/dask_volume.py ct.zarr again.zarr --scheduler tcp://10.0.0.1:8786     # a cluster that is running
 
-Needs: pip install './python[zarr]' 'dask[array]' distributed. The input is a .npy file, which is mapped, or an array of
+Needs: pip install '.[zarr]' 'dask[array]' distributed. The input is a .npy file, which is mapped, or an array of
 Zarr; all workers must see it and the output. A task is one chunk: it reads its part of the input, codes it and writes it,
 and no other task writes to the same object of the store, which with shards means whole shards. The bytes of a chunk
 depend on its voxels and the settings alone. So any number of workers, tasks that were repeated because a worker was lost,

@@ -5,7 +5,7 @@
     samples/ray_volume.py ct.zarr again.zarr --chunk 64,256,256 --address auto     # a cluster that is running
 
 As dask_volume.py, which see: a task is one chunk, and the array does not depend on who coded what how often. Needs: pip
-install './python[zarr]' ray.
+install '.[zarr]' ray.
 """
 
 import argparse

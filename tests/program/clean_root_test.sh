@@ -4,7 +4,7 @@
 # ROOT: a fresh Debian 12, made with debootstrap where the folder is not there; it is changed. Without ROOT one is made and
 # removed. Needs root, debootstrap and a mirror of Debian (MIRROR). There apt installs the program alone, then the
 # libraries and all else; the C sample is built by pkg-config and find_package, encodes and decodes; the manual shows, and
-# bash, zsh and fish complete.
+# bash, zsh and fish complete; GStreamer, VLC and HDF5's tools find their plug-ins where the packages put them.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: $0 BUILD [ROOT]" >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null || { echo "skipped: needs root and debootstrap"; exit 77; }
@@ -64,6 +64,32 @@ check "fish completes" "^--reduce" fish -c 'complete -C "trivelet decode --red"'
 check "MIME type" "video/x-trivelet" sh -c 'cat /usr/share/mime/globs2'
 install ./*.deb
 echo "holds: apt install of all $(ls ./*.deb | wc -l)"
+if [ -e "$(echo gstreamer1.0-trivelet_*.deb)" ]; then
+  install gstreamer1.0-tools
+  check "GStreamer's decoder" "Trivelet" gst-inspect-1.0 tvldec
+  check "GStreamer's encoder" "Trivelet" gst-inspect-1.0 tvlenc
+fi
+if [ -e "$(echo vlc-plugin-trivelet_*.deb)" ]; then
+  install vlc-bin vlc-plugin-base
+  {
+    printf 'YUV4MPEG2 W64 H48 F25:1 C420jpeg\n'
+    for _ in $(seq 50); do printf 'FRAME\n' && head -c 4608 /dev/urandom; done
+  } >film.y4m
+  check "a film" "" trivelet encode film.y4m film.mkv --quiet
+  mkdir -m 777 scene
+  chmod 755 .
+  check "VLC's decoder" "" env HOME=/try/scene setpriv --reuid=65534 --regid=65534 --clear-groups cvlc -I dummy --aout=dummy \
+    --vout=dummy --video-filter=scene --no-spu --scene-path=/try/scene --scene-format=png --scene-ratio=1 film.mkv vlc://quit
+  check "its pictures" "PNG image data, 64 x 48" sh -c 'file scene/*.png'
+fi
+if [ -e "$(echo hdf5-plugin-trivelet_*.deb)" ]; then
+  install hdf5-tools
+  seq 512 >n.txt
+  check "a dataset" "" h5import n.txt -d 8,8,8 -p ct -t TEXTIN -s 32 -o plain.h5
+  check "HDF5 compresses" "" h5repack -l ct:CHUNK=8x8x8 -f ct:UD=480,0,1,1 plain.h5 coded.h5
+  check "with our filter" "FILTER_ID 480" h5dump -p -H coded.h5
+  check "h5dump" "" sh -c 'h5dump -d ct plain.h5 | tail -n +2 >1; h5dump -d ct coded.h5 | tail -n +2 >2; grep -q 512 1 && cmp 1 2'
+fi
 check "removed again" "" apt-get purge -y trivelet libtrivelet1
 exit $failed
 END
