@@ -115,6 +115,9 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     fail(ErrorKind::kMismatch, "verification of '" + output + "' failed, nothing is kept: " + e.what());
   }
   sink.commit();
+  if (result.spared_loss)
+    log::warn("'{}' is coded without loss: with the loss that {} allows it would not be smaller", output,
+              params.max_error > 0 ? "--max-error" : "the target");
   const CodecStats& stats = result.stats;
   log::debug("{:.3f} seconds in all, {:.3f} in the transform, {:.3f} in the coder", result.seconds,
              stats.stages.transform.seconds, stats.stages.coder.seconds);

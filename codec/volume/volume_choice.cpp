@@ -174,9 +174,7 @@ std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingP
 
 // ------------------------------------------------------------------------------------------------------------- choice
 
-bool VolumeChoice::palette_is_possible() const {
-  return !wanted.is_lossy() && plain.kind == VolumeMapKind::kAffine && plain.exact() && analysis.distinct() > 0;
-}
+bool VolumeChoice::palette_is_possible() const { return palette.has_value(); }
 
 bool VolumeChoice::prediction_is_possible() const {
   // Without a transform only the contexts of the dense coder exploit neighbours.
@@ -199,7 +197,8 @@ void VolumeChoice::check() const {
               ? "prediction needs lossless coding, not in the fast profile, and one layer"
               : "prediction needs lossless coding, not in the fast profile, and voxels that are not colours");
   require(!wanted.palette.value_or(false) || palette_is_possible(), ErrorKind::kBadArgument,
-          "a palette needs lossless coding, and at most " + std::to_string(kMaxPalette) + " different values");
+          "a palette needs lossless coding or a largest error, and at most " + std::to_string(kMaxPalette) +
+              " different values");
   require(!wanted.fourth_axis_first.value_or(false) || can_be_held(volume), ErrorKind::kUnsupported,
           "coding along the fourth axis holds the volume in memory, and it has " + std::to_string(volume.bytes()) +
               " bytes; the limit is " + std::to_string(kMostHeld));
@@ -216,9 +215,7 @@ class Chooser {
         trial_(trial),
         params_(params),
         slow_(choice.wanted.effort == VolumeEffort::kSlow),
-        palette_is_open_(!wanted_.palette && choice.palette_is_possible() && palette_may_pay(choice.analysis)) {
-    if (palette_is_open_ || wanted_.palette.value_or(false)) palette_ = exact_map(choice.analysis, true);
-  }
+        palette_is_open_(!wanted_.palette && choice.palette && choice.palette->last < choice.plain.last) {}
 
   VolumeCandidate choose() {
     start();
@@ -285,15 +282,13 @@ class Chooser {
     return values > 1 && values <= kMostLabels && (values == 2 || trial_.inside_regions() > kLeastInside);
   }
 
-  const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? palette_ : choice_.plain; }
+  const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? *choice_.palette : choice_.plain; }
 
   bool is_colour() const { return choice_.volume.voxel.channels >= 3; }
 
-  /// Whether less than this share of the values in the range occurs.
+  /// Whether less than this share of the numbers is in use.
   bool has_holes(double share) const {
-    const VolumeAnalysis& a = choice_.analysis;
-    const double range = static_cast<double>((a.max_key() - a.min_key()) / a.common_scale());
-    return static_cast<double>(a.distinct()) < share * range;
+    return static_cast<double>(choice_.palette->last + 1) < share * static_cast<double>(choice_.plain.last);
   }
 
   void try_predictions() {
@@ -381,7 +376,6 @@ class Chooser {
   const CodingParams& params_;
   bool slow_;
   bool palette_is_open_;
-  VolumeMap palette_;
   VolumeCandidate best_;
   VolumeCandidate best_wavelet_;
   double least_ = std::numeric_limits<double>::infinity();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class VolumeTrial {
   explicit VolumeTrial(const VolumeDescription& volume);
   /// Keeps the part of a slice that belongs to the piece. Call it for all slices, in any order, from any thread.
   void add(std::uint64_t slice, const std::byte* voxels);
+  /// The share of the volume's voxels that the piece has.
+  double share() const { return static_cast<double>(piece_.voxels()) / static_cast<double>(whole_.voxels()); }
   /// The share of voxels, of those looked at, that equal the ones to the left, above, and in the slice before.
   double inside_regions() const;
   /// The bytes of the piece's stream with a candidate. `params` has everything but the structure, `map` everything but
@@ -57,8 +60,9 @@ class VolumeTrial {
 struct VolumeChoice {
   const VolumeDescription& volume;
   const VolumeAnalysis& analysis;
-  const VolumeMap& plain;             ///< without a palette
-  const VolumeEncoderParams& wanted;  ///< the effort and the fixed choices
+  const VolumeMap& plain;              ///< without a palette
+  const VolumeEncoderParams& wanted;   ///< the effort and the fixed choices
+  std::optional<VolumeMap> palette{};  ///< the map with a palette, if there may be one
   bool palette_is_possible() const;
   bool prediction_is_possible() const;
   bool predictive_is_possible() const;

@@ -1,7 +1,6 @@
 // encode_volume() of volume.h: surveys all voxels, chooses map and structure, codes GOP by GOP, then verifies by
 // decoding. Each pass reads the source again, so memory holds only a few GOPs. The exception is a volume whose fourth
 // axis is coded first: it is held as a whole, because its slices are coded in another order.
-// axis is coded first is held as a whole, because its slices are wanted in another order.
 
 #include <algorithm>
 #include <cmath>
@@ -173,6 +172,18 @@ CodingParams trial_params(const VolumeMap& map, const CodingParams& coding) {
   return p;
 }
 
+/// The map with a palette, if there may be one.
+std::optional<VolumeMap> palette_map(const VolumeAnalysis& analysis, const VolumeMap& plain,
+                                     const VolumeEncoderParams& params) {
+  if (params.is_lossy() || !params.palette.value_or(true) || analysis.distinct() == 0) return std::nullopt;
+  std::optional<VolumeMap> map =
+      params.max_error > 0 ? bounded_palette(analysis, params.max_error) : exact_map(analysis, true);
+  if (!map) return map;
+  map->slices = plain.slices;
+  map->volumes = plain.volumes;
+  return map;
+}
+
 /// What is decided before the first slice is coded.
 struct Plan {
   VolumeMap map;
@@ -182,6 +193,7 @@ struct Plan {
   std::optional<VolumeMarker> marker;  ///< finds values outside the map
   double usual = 0;                    ///< value for slices of nothing but marks
   std::uint64_t hash = 0;              ///< hash of all slices, for VolumeVerify::kRunning
+  VolumeCandidate candidate;
 };
 
 VolumeCandidate fixed_candidate(const VolumeEncoderParams& params, CodingParams& coding) {
@@ -303,54 +315,46 @@ Survey survey_of(SliceSource& source, const VolumeEncoderParams& params) {
   return survey;
 }
 
-/// Reads the volume for the first time. Throws for invalid requests before any byte is written.
-Plan make_plan(SliceSource& source, const VolumeEncoderParams& params) {
-  const VolumeDescription volume = source.description();
-  check_request(volume, params);
-  Survey survey = survey_of(source, params);
+/// Chooses map and structure.
+Plan plan_of(const VolumeDescription& volume, const Survey& survey, const VolumeEncoderParams& params) {
   const VolumeAnalysis& analysis = survey.analysis;
-  const VolumeTrial& trial = survey.trial;
-  const std::vector<std::uint8_t> envelope = source.envelope();
-  const std::size_t values = analysis.distinct();
-  remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
-                     (values > 0 ? std::to_string(values) : "many") + " different");
-
   Plan plan;
   plan.hash = survey.hash.digest();
   if (!survey.mask.empty()) {
-    plan.marker = std::move(survey.marker);
+    plan.marker = survey.marker;
     plan.usual = analysis.min_value() + (analysis.max_value() - analysis.min_value()) / 2;
-    remark(params, std::to_string(plan.marker->values().size()) + " values are marked, in " +
-                       std::to_string(survey.mask.size()) + " bytes");
   }
   plan.peak = analysis.max_value() - analysis.min_value();
   plan.map = map_without_palette(volume, analysis, params);
   plan.coding = coding_params(volume, plan.map, params);
-  const VolumeChoice choice{volume, analysis, plan.map, params};
+  VolumeChoice choice{volume, analysis, plan.map, params, palette_map(analysis, plan.map, params)};
   choice.check();
-  VolumeCandidate c;
+  VolumeCandidate& c = plan.candidate;
   if (has_fixed_wavelet(params)) {
     c = fixed_candidate(params, plan.coding);
     plan.coding.gop_frames = slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0));
     plan.text = "as asked for";
   } else {
-    c = choose_candidate(choice, trial, trial_params(plan.map, plan.coding));
+    c = choose_candidate(choice, survey.trial, trial_params(plan.map, plan.coding));
     apply(c, slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0)), plan.coding);
     plan.text = c.text();
   }
   plan.text += ", slabs of " + std::to_string(plan.coding.gop_frames) + " slices";
   remark(params, "chosen: " + plan.text);
-  if (c.palette) {
-    plan.map = exact_map(analysis, true);
-    plan.map.slices = volume.slices;
-    plan.map.volumes = volume.volumes;
-  }
+  if (c.palette) plan.map = std::move(*choice.palette);
   plan.map.order = c.order;
   plan.map.prediction = c.prediction;
-  plan.coding.boxes.push_back({kMapBox, serialise(plan.map)});
-  if (plan.marker) plan.coding.boxes.push_back({kMaskBox, std::move(survey.mask)});
-  if (!envelope.empty()) plan.coding.boxes.push_back({kEnvelopeBox, envelope});
   return plan;
+}
+
+void report(const VolumeEncoderParams& params, const Survey& survey) {
+  const VolumeAnalysis& analysis = survey.analysis;
+  const std::size_t values = analysis.distinct();
+  remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
+                     (values > 0 ? std::to_string(values) : "many") + " different");
+  if (!survey.mask.empty())
+    remark(params, std::to_string(survey.marker->values().size()) + " values are marked, in " +
+                       std::to_string(survey.mask.size()) + " bytes");
 }
 
 /// State of verification during coding (VolumeVerify::kRunning).
@@ -569,7 +573,7 @@ VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const 
     const std::unique_ptr<ByteSource> coded = again.open();
     const VolumeError error = measure(source, *coded, l < layers ? l : 0, params, backend);
     result.cuts.push_back({error.max, error.squared / static_cast<double>(error.scalars)});
-    if (l == layers && !params.is_lossy()) check_promise(error, plan.map);
+    if (l == layers && plan.coding.lossless) check_promise(error, plan.map);
   }
   return result;
 }
@@ -584,23 +588,131 @@ std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& pl
                           plan.coding.part_checks);
 }
 
+/// What stands in front of the slices beside the stream's header.
+struct Front {
+  const std::vector<std::uint8_t>& mask;
+  std::vector<std::uint8_t> envelope;
+  bool has_table = false;
+  bool has_cuts = false;
+};
+
+/// Adds the boxes of the plan. Returns the bytes reserved for the front table.
+std::size_t add_boxes(const VolumeDescription& volume, const Front& front, Plan& plan) {
+  std::vector<ExtraBox>& boxes = plan.coding.boxes;
+  boxes.push_back({kMapBox, serialise(plan.map)});
+  if (plan.marker) boxes.push_back({kMaskBox, front.mask});
+  if (!front.envelope.empty()) boxes.push_back({kEnvelopeBox, front.envelope});
+  std::size_t room = 0;
+  if (front.has_table) {
+    room = room_for_front_table(volume, plan);
+    boxes.insert(boxes.begin(), empty_front_table(room));
+  }
+  if (front.has_cuts) {  // reserves the box for the errors of layers, which are written later
+    VolumeCuts unknown;
+    unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
+    boxes.push_back({kCutsBox, serialise(unknown)});
+  }
+  return room;
+}
+
+// -------------------------------------------------------------------------------------------- loss that is not needed
+
+/// Counts bytes up to a limit.
+class CountingSink final : public ByteSink {
+ public:
+  struct Exceeded {};
+  explicit CountingSink(double limit) : limit_(limit) {}
+  void write(const void*, std::size_t size) override {
+    count_ += static_cast<double>(size);
+    if (count_ > limit_) throw Exceeded{};
+  }
+  double count() const { return count_; }
+
+ private:
+  double limit_;
+  double count_ = 0;
+};
+
+/// The bytes of the stream, or infinity if they exceed the limit.
+double counted_bytes(SliceSource& source, const Front& front, Plan plan, const VolumeEncoderParams& params,
+                     double limit) {
+  VolumeEncoderParams quiet = params;
+  quiet.progress = nullptr;
+  add_boxes(source.description(), front, plan);
+  CountingSink sink(limit);
+  CodecStats stats;
+  try {
+    code(source, plan, quiet, nullptr, nullptr, sink, stats);
+  } catch (const CountingSink::Exceeded&) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return sink.count();
+}
+
+/// The bytes that the target allows; 0 for a target of another kind.
+double bytes_allowed(const VolumeDescription& volume, const VolumeEncoderParams& p) {
+  if (p.total_bytes) return static_cast<double>(*p.total_bytes);
+  if (p.ratio) return static_cast<double>(volume.bytes()) / *p.ratio;
+  return p.bits_per_voxel ? *p.bits_per_voxel * static_cast<double>(volume.voxels()) / 8 : 0;
+}
+
+/// The plan without loss, if its stream is smaller than that of `lossy`, or is what a target of bytes allows.
+std::optional<Plan> plan_without_loss(SliceSource& source, const Survey& survey, const Front& front, const Plan& lossy,
+                                      const VolumeEncoderParams& params) {
+  // Trials of a piece decide unless they differ by less than this factor; then both are coded to be counted.
+  constexpr double kClear = 1.25;
+  constexpr double kFastIsLarger = 1.5;  // at most, with loss of no kind, than what the effort would find
+  const VolumeDescription volume = source.description();
+  // Marked values are restored without being coded, which coding without loss cannot do.
+  if ((lossy.coding.lossless && lossy.map.exact()) || lossy.marker) return std::nullopt;
+  constexpr int kMostComponents = 4;  // of a picture
+  if (exact_map(survey.analysis, false).planes() * volume.voxel.channels > kMostComponents) return std::nullopt;
+  VolumeEncoderParams exact = params;
+  exact.max_error = 0;
+  exact.quality = exact.step = exact.psnr = exact.bits_per_voxel = exact.ratio = std::nullopt;
+  exact.total_bytes = std::nullopt;
+  exact.fill_values.clear();
+  exact.visual = false;
+  const int slab = params.slab.value_or(0);
+  const auto trial_bytes = [&](const Plan& p) {
+    CodingParams coding = p.coding;
+    coding.settings.clear();
+    coding.spool_path.clear();
+    return static_cast<double>(survey.trial.code(p.map, p.candidate, coding, slab));
+  };
+  const double allowed = bytes_allowed(volume, params);
+  const double least = allowed > 0 ? allowed * survey.trial.share() : trial_bytes(lossy);
+  VolumeEncoderParams quick = exact;
+  quick.effort = VolumeEffort::kFast;
+  quick.on_remark = nullptr;
+  if (trial_bytes(plan_of(volume, survey, quick)) > kFastIsLarger * least) return std::nullopt;
+  Plan plan = plan_of(volume, survey, exact);
+  const double bytes = trial_bytes(plan);
+  if (bytes > kClear * least) return std::nullopt;
+  if (allowed > 0) {
+    if (!std::isfinite(counted_bytes(source, front, plan, exact, allowed))) return std::nullopt;
+  } else if (bytes * kClear > least) {
+    const double limit = counted_bytes(source, front, lossy, params, std::numeric_limits<double>::infinity());
+    if (!std::isfinite(counted_bytes(source, front, plan, exact, limit))) return std::nullopt;
+  }
+  remark(params, "no loss is needed: without, the stream is not larger");
+  return plan;
+}
+
 }  // namespace
 
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
   const Stopwatch watch;
-  Plan plan = make_plan(source, params);
   const VolumeDescription volume = source.description();
-  std::size_t room = 0;
-  if (again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)) {
-    room = room_for_front_table(volume, plan);
-    plan.coding.boxes.insert(plan.coding.boxes.begin(), empty_front_table(room));
-  }
+  check_request(volume, params);
+  const Survey survey = survey_of(source, params);
   const bool verifies = again && params.verify;
-  if (verifies) {  // reserves the box for the errors of layers, which are written later
-    VolumeCuts unknown;
-    unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
-    plan.coding.boxes.push_back({kCutsBox, serialise(unknown)});
-  }
+  const Front front{survey.mask, source.envelope(),
+                    again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable), verifies};
+  report(params, survey);
+  Plan plan = plan_of(volume, survey, params);
+  if (std::optional<Plan> exact = plan_without_loss(source, survey, front, plan, params)) plan = std::move(*exact);
+  const std::size_t room = add_boxes(volume, front, plan);
   const Backend* backend = params.backend ? params.backend(plan.coding.profile) : nullptr;
   std::optional<Running> running;
   if (verifies && params.verification == VolumeVerify::kRunning && plan.coding.profile == Profile::kPredictive &&
@@ -613,7 +725,8 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
   const std::uint64_t cuts_at = code(source, plan, params, backend, running ? &*running : nullptr, to, result.stats);
   result.seconds = watch.seconds();
   result.transform = plan.text;
-  result.promised_error = params.is_lossy() ? std::numeric_limits<double>::infinity() : plan.map.max_error;
+  result.promised_error = plan.coding.lossless ? plan.map.max_error : std::numeric_limits<double>::infinity();
+  result.spared_loss = (params.is_lossy() || params.max_error > 0) && plan.coding.lossless && plan.map.exact();
   if (running) result.cuts = conclude(*running, *again, plan);  // before anything is overwritten
   if (room > 0) write_front_table(*again, room);
   if (!verifies) return result;

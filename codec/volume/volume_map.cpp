@@ -458,11 +458,6 @@ VolumeMap exact_map(const VolumeAnalysis& a, bool palette) {
   return m;
 }
 
-bool palette_may_pay(const VolumeAnalysis& a) {
-  const std::size_t n = a.distinct();
-  return n > 0 && n - 1 < (a.max_key() - a.min_key()) / a.common_scale();
-}
-
 namespace {
 
 double largest_magnitude(const VolumeAnalysis& a) {
@@ -520,6 +515,38 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
   return m;
 }
 
+namespace {
+
+/// How far the value of key `high` is above that of key `low`.
+double distance(std::uint64_t low, std::uint64_t high, VoxelType type) {
+  if (!is_real(type)) return static_cast<double>(high - low);
+  return value_of(bits_of(high, type), type) - value_of(bits_of(low, type), type);
+}
+
+}  // namespace
+
+std::optional<VolumeMap> bounded_palette(const VolumeAnalysis& a, double max_error) {
+  if (a.distinct() == 0 || a.not_finite() > 0) return std::nullopt;
+  const std::vector<std::uint64_t> keys = a.keys();
+  const VoxelType type = a.format().type;
+  VolumeMap m;
+  m.format = a.format();
+  m.kind = VolumeMap::Kind::kPalette;
+  // From below: the last value within the bound of the lowest one left stands for all within its bound.
+  for (std::size_t i = 0; i < keys.size();) {
+    const std::uint64_t first = keys[i];
+    while (i + 1 < keys.size() && distance(first, keys[i + 1], type) <= max_error) ++i;
+    const std::uint64_t middle = keys[i++];
+    double error = distance(first, middle, type);
+    while (i < keys.size() && distance(middle, keys[i], type) <= max_error)
+      error = std::max(error, distance(middle, keys[i++], type));
+    m.palette.push_back(middle);
+    m.max_error = std::max(m.max_error, error);
+  }
+  m.last = m.palette.size() - 1;
+  return m;
+}
+
 // ------------------------------------------------------------------------------------------------------------- mapper
 
 std::uint64_t VolumeMapper::number(std::uint64_t k) const {
@@ -530,8 +557,12 @@ std::uint64_t VolumeMapper::number(std::uint64_t k) const {
       return std::min(rounded_quotient(limited, half, map_.scale), map_.last);
     }
     case VolumeMap::Kind::kPalette: {
-      const auto at = std::lower_bound(map_.palette.begin(), map_.palette.end(), k);
-      return std::min<std::uint64_t>(static_cast<std::uint64_t>(at - map_.palette.begin()), map_.last);
+      auto at = std::lower_bound(map_.palette.begin(), map_.palette.end(), k);
+      if (at == map_.palette.end()) return map_.last;
+      if (*at != k && at != map_.palette.begin() &&
+          distance(at[-1], k, map_.format.type) <= distance(k, *at, map_.format.type))
+        --at;
+      return static_cast<std::uint64_t>(at - map_.palette.begin());
     }
     case VolumeMap::Kind::kReal: break;
   }

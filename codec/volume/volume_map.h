@@ -6,7 +6,8 @@
 //
 //   affine    key = offset + scale * number        (scale: the common factor of all differences; 2E + 1 times that
 //                                                   when every value may err by E)
-//   palette   key = table[number]                   (table: the keys that occur, ascending)
+//   palette   key = table[number]                   (table: the keys that occur, ascending; some of them when every
+//                                                   value may err)
 //   real      value = offset + scale * number       (floats that may err; offset and scale are real)
 //
 // Numbers of more than 16 bits are split into planes, the first holding the 16 most significant bits. A voxel of
@@ -122,11 +123,12 @@ class VolumeAnalysis {
 /// The map that restores every scalar bit for bit: a palette if `palette`, else affine. Throws Unsupported when a
 /// palette is requested and there are too many distinct values.
 VolumeMap exact_map(const VolumeAnalysis& analysis, bool palette);
-/// Whether a palette is worth a trial: fewer values occur than lie between the least and the largest.
-bool palette_may_pay(const VolumeAnalysis& analysis);
 /// The map with which no value errs by more than `max_error` (stored units). Throws BadArgument when the resolution of
 /// the type does not allow it, or for floats that are not finite (these are marked first, see volume_mask.h).
 VolumeMap bounded_map(const VolumeAnalysis& analysis, double max_error);
+/// The map that keeps some of the values that occur; every other one is within `max_error` of one of these. Empty if
+/// there are more than kMaxPalette different values, or values that are not finite.
+std::optional<VolumeMap> bounded_palette(const VolumeAnalysis& analysis, double max_error);
 /// For floats: approximately the least bound that their resolution allows.
 double least_bound(const VolumeAnalysis& analysis);
 

@@ -146,7 +146,8 @@ class SliceSource {
   virtual const VolumeDescription& description() const = 0;
   /// Reads the next slice, slice_bytes() bytes. Called at most all_slices() times, and again after rewind().
   virtual void read(std::byte* slice) = 0;
-  /// Back to the first slice. Volumes are read twice, and once more for each layer when they are verified in full.
+  /// Back to the first slice. Volumes are read twice, and once more for each layer when they are verified in full. With
+  /// loss allowed, up to twice more, to count the bytes without.
   virtual void rewind() = 0;
   /// Whether read_at() may be called instead, for any slice and from several threads at once. During one pass over the
   /// volume only one of the two is called.
@@ -236,7 +237,8 @@ enum class VolumeVerify {
 };
 
 struct VolumeEncoderParams {
-  // The quality: lossless unless one of these is set; at most one.
+  // The quality: lossless unless one of these is set; at most one. A volume that is smaller without loss is coded
+  // without (VolumeResult::spared_loss); a target of bytes is met without loss where that suffices.
   double max_error = 0;                      ///< bound of every voxel's absolute error, in stored units; 0 = lossless
   std::optional<double> quality;             ///< 0..100, as EncoderParams::quality
   std::optional<double> step;                ///< quantiser step in numbers of the map
@@ -251,8 +253,8 @@ struct VolumeEncoderParams {
   // Fixed choices; the encoder chooses what is not set.
   VolumeEffort effort = VolumeEffort::kMedium;
   std::optional<VolumeTransform> transform;
-  bool predictive = true;                 ///< allow the predictive profile when `transform` is not set
-  std::optional<bool> palette;            ///< true: code indices into a table of the values that occur. Lossless
+  bool predictive = true;       ///< allow the predictive profile when `transform` is not set
+  std::optional<bool> palette;  ///< true: code indices into a table of values that occur. Lossless or with max_error
   std::optional<bool> fourth_axis_first;  ///< true: transform along the fourth axis instead of along the slices
   std::optional<int> slab;                ///< slices of a GOP, 1..128
   // Wavelet structure. If any of these is set nothing is tried, and the others have the defaults of EncoderParams.
@@ -295,6 +297,7 @@ struct VolumeResult {
   double seconds = 0;         ///< until the stream was written, without verification
   std::string transform;      ///< the chosen transform as text: "13/7 3x4, slabs of 64 slices"
   double promised_error = 0;  ///< guaranteed bound of every voxel's error; infinite when lossy
+  bool spared_loss = false;   ///< coded without loss, although some was allowed, because that is smaller or fits
   bool verified = false;
   VolumeCuts cuts;  ///< measured errors by layer; empty when not verified
   bool exact() const { return promised_error == 0; }

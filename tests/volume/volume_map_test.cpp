@@ -87,12 +87,10 @@ TEST(VolumeMap, unused_bits_cost_nothing) {
   VolumeAnalysis a(f);
   a.add(stored.data(), 4096);
   EXPECT_EQ(exact_map(a, false).bits(), 12);
-  EXPECT_FALSE(palette_may_pay(a));
   VolumeBytes padded;
   for (int i = 0; i < 100; ++i) put_scalar(padded, static_cast<std::uint16_t>(i == 0 ? -2000 : i + 30), f);
   VolumeAnalysis b(f);
   b.add(padded.data(), 100);
-  EXPECT_TRUE(palette_may_pay(b));
   EXPECT_EQ(exact_map(b, true).bits(), 7);
   EXPECT_EQ(exact_map(b, false).bits(), 12);
 }
@@ -122,6 +120,39 @@ TEST(VolumeMap, no_value_errs_by_more_than_the_bound) {
           EXPECT_GT(worst, 0);
         }
       }
+}
+
+TEST(VolumeMap, a_palette_within_a_bound_keeps_few_of_the_values) {
+  for (int t = 0; t < kVoxelTypes; ++t) {
+    const VoxelFormat f{static_cast<VoxelType>(t), t % 2 == 1, 1};
+    const bool real = is_real(f.type);
+    VolumeBytes stored;
+    for (int i = 0; i < 64; ++i) {  // groups of four values around multiples of 16
+      const int value = 16 * (i / 8 % 4) + i % 4;
+      const auto bits = f.type == VoxelType::kF32   ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                        : f.type == VoxelType::kF64 ? std::bit_cast<std::uint64_t>(static_cast<double>(value))
+                                                    : static_cast<std::uint64_t>(value);
+      put_scalar(stored, bits, f);
+    }
+    VolumeAnalysis a(f);
+    a.add(stored.data(), 64);
+    for (const auto& [bound, values, error] : {std::tuple{0.5, 16u, 0.0}, {1.0, 8u, 1.0}, {2.5, 4u, 2.0}}) {
+      const std::optional<VolumeMap> map = bounded_palette(a, bound);
+      ASSERT_TRUE(map.has_value());
+      EXPECT_EQ(map->last + 1, values) << to_string(f.type) << ", " << bound;
+      EXPECT_EQ(map->max_error, error) << to_string(f.type) << ", " << bound;
+      const auto packed = serialise(*map);
+      EXPECT_EQ(parse_volume_map(packed.data(), packed.size()), *map);
+      const VolumeBytes back = through(*map, stored, 8, 8);
+      const VolumeError found = compare_scalars(stored.data(), f, back.data(), f, 64);
+      EXPECT_EQ(found.max, error) << to_string(f.type) << ", " << bound;
+    }
+    if (!real) continue;
+    put_scalar(stored, f.type == VoxelType::kF32 ? 0x7FC00000u : 0x7FF8000000000000u, f);
+    VolumeAnalysis nan(f);
+    nan.add(stored.data(), 65);
+    EXPECT_FALSE(bounded_palette(nan, 1).has_value());
+  }
 }
 
 TEST(VolumeMap, refuses_bounds_that_mean_nothing) {

@@ -269,8 +269,6 @@ TEST(Volume, requests_without_meaning_are_refused) {
       "neither levels", [](auto& p) { p.transform = VolumeTransform::kPrediction, p.slice_levels = 2; }, v);
   refuse(
       "a palette needs", [](auto& p) { p.palette = true, p.bits_per_voxel = 2; }, v);
-  refuse(
-      "a palette needs", [](auto& p) { p.palette = true, p.max_error = 2; }, v);
   const auto nothing = [](auto&) {};
   refuse("volume of 0x20x5x1", nothing, {v.voxel, 0, 20, 5, 1});
   refuse("volume of 20x20x0x1", nothing, {v.voxel, 20, 20, 0, 1});
