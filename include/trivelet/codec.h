@@ -55,6 +55,7 @@
 namespace trivelet {
 
 class EncoderCore;
+struct CodingParams;
 class GivenBytes;  // for ReadPlan (plan.h), which runs the reading half of a decoder
 class RangeSet;
 
@@ -180,8 +181,6 @@ class Encoder {
   /// Writes the stream header. `info.frames` may be 0 (unknown). A null backend means the CPU.
   /// Throws BadArgument for parameters outside their ranges and for combinations that contradict each other.
   Encoder(const VideoInfo& info, const EncoderParams& params, ByteSink& sink, const Backend* backend = nullptr);
-  /// For the library itself, which makes the core of volumes in its own way.
-  explicit Encoder(std::unique_ptr<EncoderCore> core);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -210,6 +209,9 @@ class Encoder {
   const EncoderParams& params() const;
 
  private:
+  friend Encoder make_encoder(const VideoInfo& info, const CodingParams& params, ByteSink& sink,
+                              const Backend* backend);
+  explicit Encoder(std::unique_ptr<EncoderCore> core);
   std::unique_ptr<EncoderCore> core_;
 };
 

@@ -65,7 +65,7 @@ enum class Profile : std::uint8_t {
 enum class Effort : std::uint8_t { kFast = 0, kMedium = 1, kSlow = 2 };
 
 /// How the fast profile codes new significance: kRaw bit by bit; kStaged with a flag for each group of siblings first.
-/// Encoders write kStaged. Decoders read kRaw, too, which earlier versions wrote.
+/// Encoders write kStaged. Decoders read kRaw, too, which earlier development versions wrote.
 enum class FastMode : std::uint8_t { kRaw = 0, kStaged = 1 };
 
 /// Optional hooks for callers that control the threads of an encoder or decoder. They do not change the bytes.

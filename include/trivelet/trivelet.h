@@ -31,10 +31,10 @@
  *
  * Ownership. What is passed stays the caller's. Pointers are used during the call only, but for: the bytes, files and
  * callbacks of a tvl_source, which are needed until the decoder opens another one, is closed or freed; memory and
- * callback of a tvl_sink, until the encoder has finished, opens another stream or is freed; a tvl_log, until it is
- * replaced or the handle is freed; the `cuda_stream` of _set_memory likewise; a tvl_runner likewise, and while a stream
- * is open that was opened with it. With each callback goes its `user`, which the library passes on and does not look
- * at.
+ * callback of a tvl_sink, until the encoder has finished, opens another stream or is freed; a tvl_log, and the
+ * `cuda_stream` of _set_memory, until it is replaced or the handle is freed; a tvl_runner for as long, and while a
+ * stream is open that was opened with it. With each callback goes its `user`, which the library passes on and does not
+ * look at.
  *
  * Threads. Handles are independent of each other. One is used by one thread at a time, but _cancel may be called by
  * any, as long as the handle is not being freed. A handle runs `threads` threads inside; results do not depend on their
@@ -95,7 +95,7 @@ TVL_API int32_t tvl_format_version(void);
 typedef enum tvl_feature {
   TVL_FEATURE_CUDA = 0,   /* the GPU backend was built */
   TVL_FEATURE_AVX2 = 1,   /* built, and this machine has it */
-  TVL_FEATURE_AVX512 = 2, /* likewise */
+  TVL_FEATURE_AVX512 = 2, /* built, and this machine has it */
   TVL_FEATURE_MOTION = 3, /* streams with motion are written and read */
   TVL_FEATURE_VOLUMES = 4
 } tvl_feature;
@@ -141,7 +141,7 @@ typedef struct tvl_video {
   int32_t colour_model;  /* TVL_YUV */
   int32_t bits;          /* significant bits of a sample, 1..16; up to 8 a sample is a byte, above two (native order) */
   int32_t log2_chroma_w; /* 1: chroma of YUV has half the columns, 2: a quarter; sizes are rounded up */
-  int32_t log2_chroma_h; /* likewise rows */
+  int32_t log2_chroma_h; /* the same for rows */
   int32_t alpha;         /* 1: an alpha component of full size follows the colours; 2: which were multiplied by it */
   int32_t is_signed;     /* 1: samples are two's complement; not of RGB */
   int32_t frame_rate_num, frame_rate_den;       /* frames a second, 25 / 1; 0 / 1 = not known */
@@ -175,7 +175,7 @@ typedef struct tvl_plane {
 typedef struct tvl_frame {
   tvl_plane planes[4]; /* those that the format has not are ignored */
   int64_t pts;         /* presentation time in units of the time base */
-  int64_t duration;    /* likewise */
+  int64_t duration;    /* in units of the time base */
 } tvl_frame;
 
 enum { TVL_PLANAR = 0, TVL_INTERLEAVED = 1 }; /* arrangements */
@@ -303,8 +303,8 @@ typedef struct tvl_encode_params {
   double quality;          /* 0..100, 60: constant quality */
   double step;             /* quantiser step in sample units instead; 0 = from quality */
   uint64_t target_bytes;   /* at most so many in the whole stream; 0 = no target. One of this and the next three */
-  double bits_per_pixel;   /* likewise, times width * height * frames / 8 */
-  double bit_rate;         /* likewise, bits per second of video */
+  double bits_per_pixel;   /* the target as bits: bytes are it * width * height * frames / 8 */
+  double bit_rate;         /* the target as bits per second of video */
   double psnr;             /* dB over all samples, peak 2^bits - 1 */
   int32_t gop_frames;      /* 33: frames that are transformed together, 1..128 */
   int32_t temporal_levels; /* -1 = by the GOP, 0..8; with motion as suits each GOP, or 0..8 for all */
@@ -312,7 +312,7 @@ typedef struct tvl_encode_params {
   int32_t temporal_wavelet, spatial_wavelet; /* TVL_CDF97; which lossless means TVL_CDF53 */
   int32_t reserved_layout;                   /* 0. This and the other reserved members stay as _init sets them, for what
                                                 they chose is no longer written; else TVL_UNSUPPORTED */
-  int32_t motion;                            /* TVL_MOTION_OFF; CPU only */
+  int32_t motion;                            /* TVL_MOTION_OFF; with motion 2^n gop_frames are best */
   int32_t reserved_staged;                   /* 1 */
   int32_t block_size;                        /* 32, 64, 128, 256; 0 = 128, with motion 256 in small pictures */
   int32_t layers;                            /* quality layers, 1..16; 0 = by size */
@@ -372,7 +372,7 @@ TVL_API tvl_result tvl_encoder_stream(tvl_encoder* encoder, const void** data, u
 typedef struct tvl_encode_stats {
   uint64_t struct_size;
   uint64_t gops;         /* pushed to the coder */
-  uint64_t frames;       /* likewise; of volumes slices */
+  uint64_t frames;       /* pushed to the coder; of volumes slices */
   uint64_t stream_bytes; /* written */
 } tvl_encode_stats;
 TVL_API void tvl_encode_stats_init(tvl_encode_stats* stats, uint64_t struct_size);
@@ -401,7 +401,7 @@ typedef struct tvl_decode_params {
   int32_t max_layers;        /* so many quality layers; 0 = all */
   int32_t max_planes;        /* so many bit planes from the top of every GOP; 0 = all */
   uint64_t max_bytes;        /* about so many bytes of the stream; 0 = all */
-  double max_bits_per_pixel; /* likewise, of the pictures that are decoded; 0 = all */
+  double max_bits_per_pixel; /* the same limit as bits of the pictures that are decoded; 0 = all */
   uint64_t first_frame;      /* frames [first_frame, end_frame) of the stream */
   uint64_t end_frame;        /* UINT64_MAX = to the end */
   int32_t x, y;              /* region of the pictures after reduction; begins at whole chroma samples */
@@ -648,8 +648,8 @@ typedef struct tvl_volume_decode_params {
   uint64_t x, y, z;              /* first voxel of a box, in voxels of the full size */
   uint64_t width, height, depth; /* its extent; all 0 = everything */
   int32_t reduce;                /* halve the size so many times; not by prediction */
-  int32_t max_layers;            /* likewise; 0 = all */
-  int32_t max_planes;            /* likewise; 0 = all */
+  int32_t max_layers;            /* so many quality layers, not by prediction; 0 = all */
+  int32_t max_planes;            /* so many bit planes, not by prediction; 0 = all */
   int32_t threads;               /* 0 = one for each core */
   uint64_t max_memory;           /* as in tvl_decode_params, and those that follow */
   uint64_t max_samples;
@@ -775,10 +775,10 @@ TVL_API void tvl_plan_free(tvl_plan* plan); /* NULL is allowed */
 /* The text of the last result, see the top; "" after success, "the plan is NULL" for NULL. */
 TVL_API const char* tvl_plan_error(const tvl_plan* plan);
 
-/* Begins anew for header and index alone: what tvl_decoder_open reads, so that a stream (also a volume, as
- * tvl_stream_info.is_volume tells) can be asked for its GOPs before anything of them is fetched. */
+/* Forgets what was given and plans header and index alone: what tvl_decoder_open reads, so that a stream (also a
+ * volume, as tvl_stream_info.is_volume tells) can be asked for its GOPs before anything of them is fetched. */
 TVL_API tvl_result tvl_plan_begin_index(tvl_plan* plan, uint64_t stream_bytes);
-/* Begins anew, with nothing given, for a stream of so many bytes and a decoder that is opened with the same params
+/* Forgets what was given and plans a stream of so many bytes and a decoder that is opened with the same params
  * (NULL = everything), which are checked by tvl_plan_next, when the stream is known. */
 TVL_API tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decode_params* params);
 TVL_API tvl_result tvl_plan_begin_volume(tvl_plan* plan, uint64_t stream_bytes, const tvl_volume_decode_params* params);
