@@ -29,7 +29,8 @@ struct tvl_decoder : trivelet::capi::Handle {
   int packet_frames = 0;                              ///< that one gives at most
   std::unique_ptr<trivelet::gpu::VolumeBatch> batch;  ///< of tvl_decode_volumes into memory of a GPU, for the next time
   std::pair<int, std::uint64_t> batch_for{};          ///< its GPU and how much of its memory
-  std::shared_ptr<const trivelet::Backend> batch_backend;  ///< likewise, of a GPU into memory of the host
+  std::shared_ptr<const trivelet::Backend>
+      batch_backend;  ///< of tvl_decode_volumes by a GPU into host memory, for the next time
   std::pair<int, std::uint64_t> batch_backend_for{};
   trivelet::capi::GivenMetadata metadata{};  ///< of the stream, once it was asked for
 

@@ -23,7 +23,7 @@ struct tvl_encoder : trivelet::capi::Handle {
 
   /// Lets an unfinished stream go.
   void close();
-  /// Likewise, and forgets the stream that is kept.
+  /// Lets an unfinished stream go and forgets the stream that is kept.
   void reset() {
     close();
     kept.clear();

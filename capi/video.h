@@ -28,7 +28,7 @@ std::vector<MutableFrameView> mutable_views_of(const VideoInfo& info, std::span<
 /// A frame of the caller into frame `index` of `gop`, with its time. From a GPU it is there after memory.wait().
 void copy_in(const VideoInfo& info, const tvl_frame& from, Gop& gop, int index, const CallerMemory& memory);
 /// Frame `index` of `gop` into one of the caller's, of the size of `info`: what begins at x, y of component 0.
-/// Likewise.
+/// To a GPU it is there after memory.wait().
 void copy_out(const VideoInfo& info, const Gop& gop, int index, int x, int y, tvl_frame& to,
               const CallerMemory& memory);
 

@@ -120,7 +120,7 @@ struct Backend {
   /// Makes memory that an encoder reads and a decoder writes without a copy in between; null: any memory is as good.
   SampleAllocator allocate = nullptr;
   /// The geometry of GOPs of `frames` frames, kept for several streams, since it takes milliseconds to make. `header`
-  /// comes from StreamHeader::of_gop(). Null: every stream makes its own. Any thread may call it.
+  /// comes from StreamHeader::describe_gop(). Null: every stream makes its own. Any thread may call it.
   std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader&, int frames)> geometry = nullptr;
 };
 

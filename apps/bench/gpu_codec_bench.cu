@@ -69,7 +69,7 @@ class Geometries {
   const StreamGeometry& of(const GopHeader& gop) {
     auto& geometry = made_[GopKind(gop.frames, gop.motion_levels(), gop.key)];
     if (!geometry)
-      geometry = std::make_unique<StreamGeometry>(header_.of_gop(gop.motion_levels(), gop.key), gop.frames);
+      geometry = std::make_unique<StreamGeometry>(header_.describe_gop(gop.motion_levels(), gop.key), gop.frames);
     return *geometry;
   }
 
@@ -153,11 +153,11 @@ CodecFigure bench_with_search(const VideoInfo& info, const std::vector<Gop>& cli
       std::memcpy(originals.back().plane(c).data, g.plane(c).data,
                   g.plane(c).shape.samples() * static_cast<std::size_t>(g.plane(c).bytes_per_sample));
   }
-  BackendOptions of_backend;
-  of_backend.threads = options.threads;
-  of_backend.effort = params.effort;
-  of_backend.lookahead = true;
-  const std::unique_ptr<GopEncoder> coder = backend.make_encoder(header, of_backend);
+  BackendOptions backend_options;
+  backend_options.threads = options.threads;
+  backend_options.effort = params.effort;
+  backend_options.lookahead = true;
+  const std::unique_ptr<GopEncoder> coder = backend.make_encoder(header, backend_options);
   CodedGop coded;
   LayeredGop layers;
   std::vector<std::vector<std::uint8_t>> chunks;
@@ -247,13 +247,13 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
   choices.frame_gains = parsed.packets.front().header.frame_gains;
   if (header.motion && header.profile == Profile::kDense && !header.lossless) choices.rounding_step = choices.step;
   if (header.motion) {
-    std::vector<GopChoices> of_gops;
+    std::vector<GopChoices> gop_choices;
     for (const Packet& p : parsed.packets) {
-      of_gops.push_back(choices);
-      of_gops.back().key = p.header.key;
-      of_gops.back().motion = Motion::kOn;
+      gop_choices.push_back(choices);
+      gop_choices.back().key = p.header.key;
+      gop_choices.back().motion = Motion::kOn;
     }
-    figures.rows.push_back(bench_with_search(info, clip, params, header, of_gops, *cuda, options, pool));
+    figures.rows.push_back(bench_with_search(info, clip, params, header, gop_choices, *cuda, options, pool));
   }
   // Below, it was searched for already.
   std::vector<std::shared_ptr<const GopMotion>> motions;

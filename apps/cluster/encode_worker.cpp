@@ -139,7 +139,7 @@ class GopCoder {
         a.gop = setup_.encoder->make_gop();
         a.task.number = task.number();
         a.task.first_frame = task.number();
-        a.task.anew = task.number() != 0;
+        a.task.must_close = task.number() != 0;
         a.task.run = task.number() != 0;
         a.gop.set_begins_scene(task.number() != 0);
         a.gop.set_frames(static_cast<int>(task.number()));

@@ -113,7 +113,7 @@ class Turns {
   Processes& processes_;
   RunDecoding runs_;
   std::uint64_t damaged_gops_ = 0;   // of the decoding thread
-  std::vector<std::string> damage_;  // likewise
+  std::vector<std::string> damage_;  // of the decoding thread
   StageQueue<Decoded> decoded_{2};
   int room_ = kMostWaiting;
 };

@@ -55,7 +55,7 @@ bool GopDistributor::send_queued() {
 
 void GopDistributor::send(int worker, EncodeTask& t) {
   MessageWriter m(MessageKind::kGop);
-  m.number(t.task.number).number(t.task.first_frame).number(t.task.anew).number(t.task.run);
+  m.number(t.task.number).number(t.task.first_frame).number(t.task.must_close).number(t.task.run);
   m.number(t.begins_scene).number(static_cast<std::uint64_t>(t.frames)).append(t.task.seed);
   if (t.samples && processes_.shares_memory(worker))
     return m.send(processes_, worker, Channel::kTasks, std::make_shared<Gop>(std::move(*t.samples)));

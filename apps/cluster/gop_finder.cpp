@@ -66,9 +66,9 @@ void GopFinder::run() try {
     EncodeTask task = next;
     task.frames = gop->frames();
     task.begins_scene = gop->begins_scene();
-    const KeySchedule::Begins begins = schedule.next(task.frames, task.begins_scene);
-    task.task.anew = begins.anew;
-    task.task.run = begins.run;
+    const KeySchedule::Start start = schedule.next(task.frames, task.begins_scene);
+    task.task.must_close = start.must_close;
+    task.task.run = start.run;
     next.task.number += 1;
     next.task.first_frame += static_cast<std::uint64_t>(task.frames);
     if (distribution_.reading == Reading::kSent) task.samples = std::exchange(gop, std::nullopt);

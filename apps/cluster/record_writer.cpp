@@ -70,7 +70,7 @@ void RecordWriter::take_journal() {
     MeasuringPlan plan = assembly_->plan();
     const bool open = record.info.key == GopKey::kOpen;
     const bool measured =
-        record.asks ? !plan.layers(record.predicted, open, record.anew).empty() : !record.measured_at.empty();
+        record.asks ? !plan.layers(record.predicted, open, record.must_close).empty() : !record.measured_at.empty();
     if (measured && errors.empty()) return;
     if (taken_ == 0) seed_ = record.seed;
     if (!assembly_->add(record).empty()) assembly_->measured(taken_, errors);

@@ -34,8 +34,8 @@ auto naming(const std::string& path, const Work& work) {
     return work();
   } catch (const Error& e) {
     const std::string_view said = e.what();
-    const bool of_input = e.kind() == ErrorKind::kBadStream || said.find("Limits::") != std::string_view::npos;
-    if (!of_input || said.find(path == "-" ? "standard input" : path) != std::string_view::npos) throw;
+    const bool names_input = e.kind() == ErrorKind::kBadStream || said.find("Limits::") != std::string_view::npos;
+    if (!names_input || said.find(path == "-" ? "standard input" : path) != std::string_view::npos) throw;
     fail(e.kind(), name_of_input(path) + ": " + e.what());
   }
 }

@@ -30,10 +30,10 @@ inline void check_work(const Limits& limits, std::uint64_t samples, std::uint64_
   constexpr std::uint64_t kFree = std::uint64_t{1} << 24;
   const std::uint64_t beyond = samples / cheapness > kFree ? samples / cheapness - kFree : 0;
   if (beyond == 0 || (bytes > 0 && beyond / bytes < limits.samples_per_byte)) return;
-  const std::uint64_t of_byte = beyond / (bytes > 0 ? bytes : 1) + 1;
-  check_limit(of_byte, limits.samples_per_byte, "samples_per_byte",
+  const std::uint64_t needed = beyond / (bytes > 0 ? bytes : 1) + 1;
+  check_limit(needed, limits.samples_per_byte, "samples_per_byte",
               std::to_string(samples) + " samples in " + std::to_string(bytes) + " bytes cost as much as " +
-                  std::to_string(of_byte) + " for each byte of a picture");
+                  std::to_string(needed) + " for each byte of a picture");
 }
 
 }  // namespace trivelet

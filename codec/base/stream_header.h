@@ -65,7 +65,7 @@ struct StreamHeader {
   bool known_ahead = false;    ///< predictive profile, static contexts: no context depends on the row of its sample
   bool labels = false;         ///< predictive profile, each codeword says whether it is one of labels
   bool moved = false;     ///< predictive profile, inter frames: the header of a codeword tells which frames they are
-  bool key_last = false;  ///< set by of_gop(): place 0 holds no frame of this GOP
+  bool key_last = false;  ///< set by describe_gop(): place 0 holds no frame of this GOP
 
   int block_size() const { return 1 << log2_block; }
   /// The shape of a component in a GOP of `frames` frames. With key_last it includes place 0.
@@ -84,7 +84,7 @@ struct StreamHeader {
   }
   /// The header for the coding of one GOP: with motion, its temporal transform differs from that of the stream.
   /// `motion_levels`: temporal levels of a GOP with motion; 0: it has none.
-  StreamHeader of_gop(int motion_levels, GopKey key) const {
+  StreamHeader describe_gop(int motion_levels, GopKey key) const {
     StreamHeader h = *this;
     if (motion_levels == 0) return h;
     h.temporal = Wavelet::kMotion;
@@ -163,7 +163,7 @@ struct Reduction {
   int spatial = 0;
   int temporal = 0;
   /// The same for a GOP of so many temporal levels.
-  Reduction of_levels(int levels) const { return {spatial, std::min(temporal, levels)}; }
+  Reduction clamped(int levels) const { return {spatial, std::min(temporal, levels)}; }
 };
 
 }  // namespace trivelet

@@ -53,7 +53,7 @@ struct Reduced {
   Reduction reduction;
 
   Reduced(const StreamHeader& h, const Reduction& r, int full_frames)
-      : video(h.video), header(h), reduction(r.of_levels(h.temporal_levels)) {
+      : video(h.video), header(h), reduction(r.clamped(h.temporal_levels)) {
     frames = low_length(h.component_shape(0, full_frames).frames, reduction.temporal) - (h.key_last ? 1 : 0);
     video.width = low_length(h.video.width, r.spatial);
     video.height = low_length(h.video.height, r.spatial);
@@ -139,7 +139,7 @@ class GopHeaders {
  public:
   explicit GopHeaders(const StreamHeader& header) {
     for (int levels = 0; levels <= header.temporal_levels; ++levels)
-      for (const GopKey key : {GopKey::kFirst, GopKey::kLast}) headers_.push_back(header.of_gop(levels, key));
+      for (const GopKey key : {GopKey::kFirst, GopKey::kLast}) headers_.push_back(header.describe_gop(levels, key));
   }
   const StreamHeader& of(const GopMotion* motion) const { return motion ? of(motion->places) : headers_[0]; }
   const StreamHeader& of(const MotionPlaces& places) const {

@@ -25,7 +25,7 @@ namespace trivelet {
 class MotionTransform;
 struct StreamHeader;
 
-/// Rounds a lossy GOP with motion as described above. `header`: from StreamHeader::of_gop().
+/// Rounds a lossy GOP with motion as described above. `header`: from StreamHeader::describe_gop().
 void round_along_motion(const StreamHeader& header, const MotionTransform& transform, CoefficientGop& gop, float step,
                         ThreadPool& pool, SimdLevel simd);
 

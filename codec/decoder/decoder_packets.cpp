@@ -355,12 +355,13 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
 }
 
 // Two geometries are kept, because scene cuts shorten GOPs and lengths alternate.
-void Decoder::State::find_geometry(const GopKind& kind, const StreamHeader& of_gop) {
+void Decoder::State::find_geometry(const GopKind& kind, const StreamHeader& gop_header) {
   if (geometry && kind == geometry_kind) return;
   std::swap(geometry, geometry_before);
   std::swap(geometry_kind, kind_before);
   if (geometry && kind == geometry_kind) return;
-  geometry = make_geometry ? make_geometry(of_gop, kind.frames) : std::make_shared<StreamGeometry>(of_gop, kind.frames);
+  geometry = make_geometry ? make_geometry(gop_header, kind.frames)
+                           : std::make_shared<StreamGeometry>(gop_header, kind.frames);
   geometry_kind = kind;
 }
 
@@ -380,7 +381,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
   if (planned && checks.empty()) return true;
 
-  find_geometry({g.frames, g.motion_levels(), g.key}, header.of_gop(g.motion_levels(), g.key));
+  find_geometry({g.frames, g.motion_levels(), g.key}, header.describe_gop(g.motion_levels(), g.key));
   packet.geometry = geometry;
   received.frames = g.frames;
   received.step = g.step;

@@ -82,7 +82,7 @@ struct Decoder::State : StreamLayout {
   std::uint64_t bytes_read = 0;
   StreamInput in;
   std::vector<std::string> found;  ///< damage since the last packet
-  void find_geometry(const GopKind& kind, const StreamHeader& of_gop);
+  void find_geometry(const GopKind& kind, const StreamHeader& gop_header);
   std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another one
   GopKind geometry_kind, kind_before;
   KeyLeft key_left;                               ///< of the GOP received last

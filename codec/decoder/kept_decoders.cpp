@@ -68,24 +68,24 @@ class Kept {
 };
 
 /// A decoder used by a stream; the destructor returns it to Kept.
-class LentDecoder final : public GopDecoder {
+class TakenDecoder final : public GopDecoder {
  public:
-  LentDecoder(std::shared_ptr<Kept> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
+  TakenDecoder(std::shared_ptr<Kept> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
       : from_(std::move(from)),
         kind_(std::move(kind)),
         decoder_(std::move(decoder)),
         transform_(decoder_->seconds_transform()),
         coder_(decoder_->seconds_coder()),
         busy_(decoder_->busy_transform()) {}
-  ~LentDecoder() override {
+  ~TakenDecoder() override {
     if (in_flight_ != 0 || failed_) return;
     try {
       from_->give_back(std::move(kind_), std::move(decoder_));
     } catch (const std::bad_alloc&) {  // it is not kept
     }
   }
-  LentDecoder(const LentDecoder&) = delete;
-  LentDecoder& operator=(const LentDecoder&) = delete;
+  TakenDecoder(const TakenDecoder&) = delete;
+  TakenDecoder& operator=(const TakenDecoder&) = delete;
 
   int depth() const override { return decoder_->depth(); }
   bool is_ready() override {
@@ -176,8 +176,8 @@ std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> back
       own.workers = {};  // callbacks belong to the first stream
       decoder = backend->make_decoder(header, reduction, own);
     }
-    std::unique_ptr<GopDecoder> lent = std::make_unique<LentDecoder>(kept, std::move(kind), std::move(decoder));
-    return lent;
+    std::unique_ptr<GopDecoder> taken = std::make_unique<TakenDecoder>(kept, std::move(kind), std::move(decoder));
+    return taken;
   };
   return std::make_shared<const Backend>(std::move(result));
 }

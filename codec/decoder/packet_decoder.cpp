@@ -110,12 +110,12 @@ void add_stats(const CodecStats& from, CodecStats& to) {
 struct PacketDecoder::State {
   std::function<void(const VideoInfo&)> check;
   const Backend* backend;
-  Bytes head;                        ///< the stream's header, up to its first GOP
-  std::optional<StreamLayout> said;  ///< parsed from `head`
-  Bytes before;                      ///< the previous packet if the last one follows it, else empty
-  Bytes gop;                         ///< the last packet
-  std::optional<GopHeader> of_gop;   ///< header of the last packet, if intact
-  bool waits = false;                ///< the last packet was not decoded yet
+  Bytes head;                            ///< the stream's header, up to its first GOP
+  std::optional<StreamLayout> said;      ///< parsed from `head`
+  Bytes before;                          ///< the previous packet if the last one follows it, else empty
+  Bytes gop;                             ///< the last packet
+  std::optional<GopHeader> last_header;  ///< header of the last packet, if intact
+  bool waits = false;                    ///< the last packet was not decoded yet
   Pipe pipe;
   DecoderParams request;
   CodecStats ended;  ///< statistics of earlier decoders
@@ -133,7 +133,7 @@ struct PacketDecoder::State {
     end_decoder();
     before.clear();
     gop.clear();
-    of_gop.reset();
+    last_header.reset();
     waits = false;
   }
 
@@ -142,7 +142,7 @@ struct PacketDecoder::State {
     return said->header;
   }
 
-  bool is_open() const { return of_gop && of_gop->key == GopKey::kOpen; }
+  bool is_open() const { return last_header && last_header->key == GopKey::kOpen; }
 
   bool set_header(const std::uint8_t* bytes, std::size_t size) {
     const std::size_t n = header_bytes(bytes, size);
@@ -163,7 +163,7 @@ struct PacketDecoder::State {
     DecoderParams p = params;
     p.reads_ahead = false;
     Bytes stream = head;
-    if (of_gop) p.first_frame = of_gop->first_frame;  // of an earlier packet only the key frame is used
+    if (last_header) p.first_frame = last_header->first_frame;  // of an earlier packet only the key frame is used
     if (is_open()) stream.insert(stream.end(), before.begin(), before.end());
     stream.insert(stream.end(), gop.begin(), gop.end());
     pipe.clear();
@@ -258,29 +258,30 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
     s.set_header(bytes, at);
   }
   if (size == at || begins_with(bytes + at, size - at, "Indx") || !s.said) return false;
-  const std::uint64_t end = s.of_gop ? s.of_gop->first_frame + static_cast<std::uint64_t>(s.of_gop->frames) : 0;
-  const bool known = s.of_gop.has_value();
+  const std::uint64_t end =
+      s.last_header ? s.last_header->first_frame + static_cast<std::uint64_t>(s.last_header->frames) : 0;
+  const bool known = s.last_header.has_value();
   s.before.swap(s.gop);
   if (!begins_with(s.before.data(), s.before.size(), "Gop ")) s.before.clear();  // an open GOP finds nothing there
   s.gop.assign(bytes + at, bytes + size);
   try {
-    s.of_gop = gop_header(s.header(), s.gop.data(), s.gop.size());
+    s.last_header = gop_header(s.header(), s.gop.data(), s.gop.size());
   } catch (const Error&) {
-    s.of_gop.reset();  // decode() reports the damage
+    s.last_header.reset();  // decode() reports the damage
   }
   // A packet that was added but not decoded is missing in the pipe.
-  if (s.waits || (known && s.of_gop && s.of_gop->first_frame != end)) s.end_decoder();
-  if (known && s.of_gop && s.of_gop->first_frame != end) s.before.clear();
+  if (s.waits || (known && s.last_header && s.last_header->first_frame != end)) s.end_decoder();
+  if (known && s.last_header && s.last_header->first_frame != end) s.before.clear();
   s.waits = !(s.is_open() && s.before.empty());
   return s.waits;
 }
 
 int PacketDecoder::frames(const DecoderParams& params) const {
   const State& s = *state_;
-  if (!s.of_gop) return -1;
+  if (!s.last_header) return -1;
   const int levels = params.temporal_reduce + s.header().dropped_temporal;
-  const int first = s.of_gop->key == GopKey::kFirst ? 0 : (1 << levels) - 1;
-  return std::max(0, s.of_gop->frames - first + (1 << levels) - 1) >> levels;
+  const int first = s.last_header->key == GopKey::kFirst ? 0 : (1 << levels) - 1;
+  return std::max(0, s.last_header->frames - first + (1 << levels) - 1) >> levels;
 }
 
 bool PacketDecoder::decode(const DecoderParams& params, Decoded& into) {

@@ -109,7 +109,7 @@ class Rewriter {
   // The truncated layer.
   std::vector<std::vector<std::uint8_t>> part_of_layer(const SourceGop& g, const Chunks& chunks, std::uint64_t budget) {
     if (!geometry_) source_.check_memory(geometry_memory(header_) + chunks.bytes.size());
-    const StreamHeader header = header_.of_gop(g.header.motion_levels(), g.header.key);
+    const StreamHeader header = header_.describe_gop(g.header.motion_levels(), g.header.key);
     const GopKind kind(g.header.frames, g.header.motion_levels(), g.header.key);
     if (!geometry_ || geometry_kind_ != kind) geometry_ = std::make_unique<StreamGeometry>(header, g.header.frames);
     geometry_kind_ = kind;

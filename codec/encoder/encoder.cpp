@@ -32,9 +32,9 @@ void Encoder::push(std::span<const FrameView> frames) {
 
 void Encoder::push(const Gop& gop) {
   PendingGop p = core_->accept(gop.frames());
-  const KeySchedule::Begins begins = core_->keys().begins(gop.frames(), gop.begins_scene());
-  p.anew = begins.anew;
-  p.run = begins.run;
+  const KeySchedule::Start start = core_->keys().start_next(gop.frames(), gop.begins_scene());
+  p.must_close = start.must_close;
+  p.run = start.run;
   core_->push(gop, std::move(p));
 }
 

@@ -99,7 +99,7 @@ void EncoderCore::prepare(const Gop& gop, PendingGop& p) {
   p.times.assign(gop.times().begin(), gop.times().begin() + gop.frames());
   p.frame_gains = context_.gains(p.frames);
   if (context_.header.motion) context_.look_at_motion(gop, p);
-  p.wanted_key = keys_.next(p.frames, p.anew, p.levels);
+  p.wanted_key = keys_.next(p.frames, p.must_close, p.levels);
   p.has_hash = context_.header.lossless;
   p.measures = context_.measures() || context_.has_target();
   hash(gop, p);
@@ -188,7 +188,7 @@ void EncoderCore::push(CoefficientGop& coefficients) {
   const bool open = coefficients.motion && coefficients.motion->places.key == GopKey::kOpen;
   require(!open || keys_.drained_key(), ErrorKind::kBadArgument,
           "coefficients of a GOP that depends on the one before, which was not pushed");
-  p.anew = keys_.begins(p.frames, !open).anew;
+  p.must_close = keys_.start_next(p.frames, !open).must_close;
   context_.code([&] { context_.coder->push(coefficients, context_.choices(p, search_.step())); });
   pending_.push_back(std::move(p));
   drain(in_backend());
@@ -259,13 +259,13 @@ void EncoderCore::write(GopWork& work) {
   writer_.write_packet(work.gop, work.layers, work.chunks, {});
   if (!work.control) {
     work.coded.samples = nullptr;
-    if (observer_) observer_->gop_written({work.gop.number, work.gop.anew, writer_.take_entry(), {}, {}, {}});
+    if (observer_) observer_->gop_written({work.gop.number, work.gop.must_close, writer_.take_entry(), {}, {}, {}});
     return;
   }
   bool later = false;
   MeasureTask task = measurer_.task_for(work, later);
   if (observer_) {
-    WrittenGop written{task.gop.number, task.gop.anew, writer_.take_entry(), task.predicted, task.layers, {}};
+    WrittenGop written{task.gop.number, task.gop.must_close, writer_.take_entry(), task.predicted, task.layers, {}};
     if (later) written.undecided = std::move(task);
     const bool measured = !written.measured_at.empty();
     observer_->gop_written(std::move(written));
@@ -276,7 +276,7 @@ void EncoderCore::write(GopWork& work) {
 
 void EncoderCore::tell_observer(const PendingGop& p) {
   update_stats();
-  if (observer_) observer_->gop_written({p.number, p.anew, writer_.take_entry(), {}, {}, {}});
+  if (observer_) observer_->gop_written({p.number, p.must_close, writer_.take_entry(), {}, {}, {}});
 }
 
 void EncoderCore::write_spooled(std::size_t n, std::uint64_t bytes, double slope) {

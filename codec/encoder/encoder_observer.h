@@ -12,7 +12,7 @@ namespace trivelet {
 /// A GOP whose packet was written.
 struct WrittenGop {
   std::uint64_t number = 0;
-  bool anew = true;
+  bool must_close = true;
   GopInfo info;                          ///< of its packet; the offset is relative to the encoder's own output
   std::vector<double> predicted;         ///< errors of its layers; empty with a target, where `info` has them
   std::vector<std::size_t> measured_at;  ///< layers whose errors follow in errors_measured()

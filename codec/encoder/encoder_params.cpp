@@ -192,25 +192,25 @@ bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kS
 
 bool uses_lookahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
 
-KeySchedule::Begins KeySchedule::next(int frames, bool begins_scene) {
+KeySchedule::Start KeySchedule::next(int frames, bool begins_scene) {
   const bool first = first_;
-  Begins b;
-  b.anew = begins_anew(frames, begins_scene);
-  b.run = first || (b.anew && (!target_ || run_ >= kRunGops));
+  Start b;
+  b.must_close = must_close(frames, begins_scene);
+  b.run = first || (b.must_close && (!target_ || run_ >= kRunGops));
   run_ = b.run ? 1 : run_ + 1;
   return b;
 }
 
-bool KeySchedule::begins_anew(int frames, bool begins_scene) {
+bool KeySchedule::must_close(int frames, bool begins_scene) {
   const bool first = std::exchange(first_, false);
   if (!motion_) return true;
   const auto length = static_cast<std::uint64_t>(frames);
   // A short last GOP stays open unless every GOP is closed.
   const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast, levels_).ends_with_key() &&
                                                 since_ + length > static_cast<std::uint64_t>(interval_));
-  const bool anew = first || begins_scene || due;
-  since_ = anew ? length : since_ + length;
-  return anew;
+  const bool closes = first || begins_scene || due;
+  since_ = closes ? length : since_ + length;
+  return closes;
 }
 
 StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {

@@ -54,7 +54,7 @@ double bytes_wanted(const VideoInfo& video, const EncoderParams& params, double 
 /// about one coding of a GOP; runs are coded in parallel.
 inline constexpr int kRunGops = 8;
 
-/// Decides which GOPs must be closed (`anew`) and which begin a run. A run forgets everything learnt from earlier GOPs
+/// Decides which GOPs must be closed and which begin a run. A run forgets everything learnt from earlier GOPs
 /// except what the first GOP of the stream gave. The decisions depend on lengths and scenes only, so they are known
 /// before coding. Without motion every GOP is closed; without a target every closed GOP begins a run.
 class KeySchedule {
@@ -65,15 +65,15 @@ class KeySchedule {
         gop_frames_(header.gop_frames),
         interval_(resolved.key_interval),
         target_(resolved.has_byte_target() || resolved.psnr > 0) {}
-  struct Begins {
-    bool anew = true;
+  struct Start {
+    bool must_close = true;
     bool run = true;
   };
-  /// What the next GOP begins. Call it once per GOP in order.
-  Begins next(int frames, bool begins_scene);
+  /// How the next GOP starts. Call it once per GOP in order.
+  Start next(int frames, bool begins_scene);
 
  private:
-  bool begins_anew(int frames, bool begins_scene);
+  bool must_close(int frames, bool begins_scene);
 
   bool motion_;
   int levels_;
@@ -81,7 +81,7 @@ class KeySchedule {
   int interval_;
   bool target_;
   bool first_ = true;
-  std::uint64_t since_ = 0;  ///< frames since the last GOP with `anew`
+  std::uint64_t since_ = 0;  ///< frames since the last GOP with `must_close`
   int run_ = 0;              ///< GOPs of this run
 };
 

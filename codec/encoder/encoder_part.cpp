@@ -45,7 +45,7 @@ void octets(IO& io, std::vector<std::uint8_t>& v) {
 template <class IO>
 void visit(IO& io, GopRecord& r) {
   number(io, r.number);
-  number(io, r.anew);
+  number(io, r.must_close);
   number(io, r.info.bytes);
   number(io, r.info.first_frame);
   number(io, r.info.frames);
@@ -149,7 +149,7 @@ void PartEncoder::push(Gop gop, const GopTask& task) {
   PendingGop p = core_->accept(samples.frames());
   p.number = task.number;
   p.first_frame = task.first_frame;
-  p.anew = task.anew;
+  p.must_close = task.must_close;
   p.run = task.run;
   if (!task.seed.empty() && !core_->search().seed()) {
     ByteReader in(task.seed.data(), task.seed.size(), "what the first GOP told");
@@ -195,7 +195,7 @@ std::vector<std::uint8_t> serialise(TargetSearch::Seed seed) {
 void PartEncoder::gop_written(WrittenGop gop) {
   GopRecord r;
   r.number = gop.number;
-  r.anew = gop.anew;
+  r.must_close = gop.must_close;
   r.info = std::move(gop.info);
   r.predicted = std::move(gop.predicted);
   r.measured_at = std::move(gop.measured_at);
@@ -220,7 +220,7 @@ void PartEncoder::take_waiting() {
   const std::size_t last = spooled.size() - 1;
   GopRecord r;
   r.number = spooled.gop(last).number;
-  r.anew = spooled.gop(last).anew;
+  r.must_close = spooled.gop(last).must_close;
   r.waits = true;
   r.waiting = spooled.waiting(last);
   r.info = r.waiting.info;
@@ -320,9 +320,9 @@ std::vector<std::size_t> StreamAssembly::add(const GopRecord& record) {
   frames_ += static_cast<std::uint64_t>(record.info.frames);
   Errors& e = errors_.emplace_back();
   e.predicted = record.predicted;
-  e.anew = record.anew;
-  e.layers =
-      record.asks ? plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.anew) : record.measured_at;
+  e.must_close = record.must_close;
+  e.layers = record.asks ? plan_.layers(record.predicted, record.info.key == GopKey::kOpen, record.must_close)
+                         : record.measured_at;
   if (e.layers.empty()) return {};
   ++missing_;
   std::vector<std::size_t> layers = e.layers;
@@ -346,7 +346,8 @@ void StreamAssembly::finish() {
   MeasuredErrors measured(header_.lossless);
   for (std::size_t g = 0; g < index_.size(); ++g) {
     const Errors& e = errors_[g];
-    if (std::optional<SampleErrorModel> model = measured_model(header_, e.predicted, e.layers, e.measured, e.anew))
+    if (std::optional<SampleErrorModel> model =
+            measured_model(header_, e.predicted, e.layers, e.measured, e.must_close))
       measured.add(std::move(*model));
     const std::vector<double> errors = layer_errors(e.predicted, measured);
     for (std::size_t l = 0; l < errors.size(); ++l) index_[g].layers[l].error = error_code(errors[l]);

@@ -32,15 +32,15 @@ namespace trivelet {
 struct GopTask {
   std::uint64_t number = 0;
   std::uint64_t first_frame = 0;
-  bool anew = true;                  ///< KeySchedule::Begins::anew
-  bool run = true;                   ///< KeySchedule::Begins::run
+  bool must_close = true;            ///< KeySchedule::Start::must_close
+  bool run = true;                   ///< KeySchedule::Start::run
   std::vector<std::uint8_t> seed{};  ///< with a target, where a later run begins: GopRecord::seed of GOP 0
 };
 
 /// A GOP that was coded.
 struct GopRecord {
   std::uint64_t number = 0;
-  bool anew = true;
+  bool must_close = true;
   GopInfo info;                          ///< of its packet; offset and errors of layers are not known yet
   std::vector<double> predicted;         ///< errors of its layers (measuring_plan.h); empty if unknown
   bool asks = false;                     ///< waits for settle()
@@ -148,7 +148,7 @@ class StreamAssembly {
     std::vector<double> predicted;
     std::vector<std::size_t> layers;  ///< that are measured
     std::vector<double> measured;
-    bool anew = true;
+    bool must_close = true;
   };
   StreamHeader header_;
   MeasuringPlan plan_;

@@ -154,7 +154,7 @@ MeasureTask ErrorMeasurer::task_for(GopWork& work, bool& later) {
   task.predicted = predicted_errors(context_.header, *work.control, work.cuts);
   // The observer cannot decide with motion: the key frame before must be at hand here.
   later = observer_ && !context_.header.motion && work.gop.measures;
-  if (work.gop.measures && !later) task.layers = plan_.layers(task.predicted, work.gop.open(), work.gop.anew);
+  if (work.gop.measures && !later) task.layers = plan_.layers(task.predicted, work.gop.open(), work.gop.must_close);
   task.before = key_before_;
   const bool whole = !task.layers.empty(), key = leaves_key(work.gop);
   if ((whole || key) && !work.gop.samples) {
@@ -185,7 +185,7 @@ void ErrorMeasurer::measure(MeasureTask& task, ThreadPool& with) {
                              task.cuts, task.before.get(), with);
   give_back_samples(task);
   if (observer_) return observer_->errors_measured(task.gop.number, std::move(errors));
-  Result result{{}, measured_model(context_.header, task.predicted, task.layers, errors, task.gop.anew)};
+  Result result{{}, measured_model(context_.header, task.predicted, task.layers, errors, task.gop.must_close)};
   result.predicted = std::move(task.predicted);
   const std::lock_guard lock(results_mutex_);
   const auto number = static_cast<std::size_t>(task.gop.number);
@@ -211,10 +211,10 @@ void ErrorMeasurer::begin_run() {
 void ErrorMeasurer::measure(const Gop& gop, const PendingGop& p, RateControl& control,
                             const std::vector<Cuts>& layers) {
   const std::vector<double> predicted = predicted_errors(context_.header, control, layers);
-  const std::vector<std::size_t> points = plan_.layers(predicted, p.open(), p.anew);
+  const std::vector<std::size_t> points = plan_.layers(predicted, p.open(), p.must_close);
   std::vector<double> errors;
   if (!points.empty()) errors = measured_errors(points, gop, p, control, layers, key_before_.get(), context_.pool);
-  if (std::optional<SampleErrorModel> model = measured_model(context_.header, predicted, points, errors, p.anew))
+  if (std::optional<SampleErrorModel> model = measured_model(context_.header, predicted, points, errors, p.must_close))
     measured_.add(std::move(*model));
   if (leaves_key(p)) keep_key(gop, p, control, layers);
 }

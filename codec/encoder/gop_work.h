@@ -22,8 +22,8 @@ struct PendingGop {
   std::uint64_t first_frame = 0;
   std::vector<FrameTime> times;
   int frames = 0;
-  bool anew = true;  ///< KeySchedule::Begins::anew
-  bool run = true;   ///< KeySchedule::Begins::run
+  bool must_close = true;  ///< KeySchedule::Start::must_close
+  bool run = true;         ///< KeySchedule::Start::run
   bool has_hash = false;
   std::uint64_t hash = 0;
   float step = 0;

@@ -23,10 +23,10 @@ class KeyPlan {
 
   KeyPlan(const StreamHeader& header, const EncoderParams& params) : header_(header), schedule_(header, params) {}
 
-  /// What the next GOP begins. Call it once per GOP in order.
-  KeySchedule::Begins begins(int gop_frames, bool begins_scene) { return schedule_.next(gop_frames, begins_scene); }
+  /// How the next GOP starts. Call it once per GOP in order.
+  KeySchedule::Start start_next(int gop_frames, bool begins_scene) { return schedule_.next(gop_frames, begins_scene); }
   /// The place of the key frame of the next GOP. `levels`: temporal levels if it has motion.
-  GopKey next(int gop_frames, bool anew, int levels) const;
+  GopKey next(int gop_frames, bool must_close, int levels) const;
   /// The key of a GOP that was searched as an open one but is closed. The search results fit whole pyramids.
   static GopKey closed(int gop_frames, int levels);
 

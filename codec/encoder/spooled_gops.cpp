@@ -65,7 +65,7 @@ RateControl SpooledGops::load(const Spooled& s) {
   const int levels = p.motion ? p.motion->places.levels : 0;
   const GopKey key = p.motion ? p.motion->places.key : GopKey::kFirst;
   auto& geometry = geometries_[GopKind(p.frames, levels, key)];
-  if (!geometry) geometry = std::make_unique<StreamGeometry>(context_.header.of_gop(levels, key), p.frames);
+  if (!geometry) geometry = std::make_unique<StreamGeometry>(context_.header.describe_gop(levels, key), p.frames);
   std::vector<const BlockGrid*> grids;
   for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
   return context_.timed(&EncoderStages::pack, true, [&] {

@@ -26,17 +26,17 @@ constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
-// Octaves by which the step should grow to change `of_planes`, the amount down to plane 1, to `wanted`. `of_all` is the
-// amount down to plane 0. Amounts are bytes or errors.
-double octaves_off(double of_planes, double of_all, double wanted) {
-  const double per_octave = std::log2(std::max(of_planes, 1e-9) / std::max(of_all, 1e-9));
+// Octaves by which the step should grow to change `without_last`, the amount down to plane 1, to `wanted`. `complete`
+// is the amount down to plane 0. Amounts are bytes or errors.
+double octaves_off(double without_last, double complete, double wanted) {
+  const double per_octave = std::log2(std::max(without_last, 1e-9) / std::max(complete, 1e-9));
   // A plane that changes almost nothing gives no slope: slopes are limited from below and the change of step to two
   // planes. The caller tries again after it.
   constexpr double kLeastPerOctave = 0.25;
   constexpr double kLongest = 2.0;
   const double limited =
       per_octave < 0 ? std::min(per_octave, -kLeastPerOctave) : std::max(per_octave, kLeastPerOctave);
-  return std::clamp(std::log2(wanted / std::max(of_planes, 1e-9)) / limited, -kLongest, kLongest);
+  return std::clamp(std::log2(wanted / std::max(without_last, 1e-9)) / limited, -kLongest, kLongest);
 }
 
 }  // namespace

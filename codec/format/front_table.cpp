@@ -15,7 +15,7 @@ namespace {
 
 /// Bytes up to which the heads of all chunks are worth their place in the first answer: what a reader takes with it at
 /// most (plan.cpp).
-constexpr std::uint64_t kMostOfHeads = std::uint64_t{1} << 16;
+constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 16;
 
 FrontCopy copy_of(StreamInput& in, std::uint64_t offset, std::uint64_t size) {
   FrontCopy copy{offset, {}};
@@ -109,10 +109,10 @@ std::size_t front_table_room(const StreamHeader& header, std::uint64_t gops, boo
                 blocks_along(header.video.component_height(static_cast<int>(c))) * bands *
                 (header.components[c].spatial_levels + std::uint64_t{1});
   const bool few = header.lossless && header.components.size() == 1;
-  const std::uint64_t of_heads =
+  const std::uint64_t header_bytes =
       8 * chunks + segments * (few ? 19u + 4u * header.layers : 24u + 8u * header.layers) / 16;
-  const std::uint64_t room_of_heads = checked_mul(gops, of_heads);
-  return static_cast<std::size_t>(room_of_heads <= kMostOfHeads ? room + room_of_heads : room);
+  const std::uint64_t all_headers = checked_mul(gops, header_bytes);
+  return static_cast<std::size_t>(all_headers <= kMostHeaderBytes ? room + all_headers : room);
 }
 
 std::vector<std::uint8_t> serialise(const FrontTable& table, std::size_t room) {

@@ -26,7 +26,7 @@ struct GopKind {
 /// The grids of all components of GOPs of one kind.
 class StreamGeometry {
  public:
-  /// `header`: as StreamHeader::of_gop() describes the GOPs.
+  /// `header`: as StreamHeader::describe_gop() describes the GOPs.
   StreamGeometry(const StreamHeader& header, int frames);
   int frames() const { return frames_; }
   const BlockGrid& grid(int component) const { return grids_[grid_of_[static_cast<std::size_t>(component)]]; }

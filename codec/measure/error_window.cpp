@@ -91,7 +91,8 @@ std::vector<double> AxisEnergies::of(int length, int levels, bool high, Wavelet 
   return known_.emplace(key, std::move(energies)).first->second;
 }
 
-SampledError error_of_all(double of_all, const std::vector<double>& weights, const std::vector<ErrorShare>& shares) {
+SampledError error_of_all(double predicted_total, const std::vector<double>& weights,
+                          const std::vector<ErrorShare>& shares) {
   const auto actual_of = [&](std::size_t i) { return weights[i] * shares[i].measured * shares[i].borders(); };
   double actual = 0;
   double predicted = 0;
@@ -99,13 +100,13 @@ SampledError error_of_all(double of_all, const std::vector<double>& weights, con
     actual += actual_of(i);
     predicted += weights[i] * shares[i].predicted;
   }
-  if (!(predicted > 0)) return {of_all, 0};
+  if (!(predicted > 0)) return {predicted_total, 0};
   // The error of a ratio estimate: the residuals after the ratio is removed.
   const double ratio = actual / predicted;
   double squares = 0;
   for (std::size_t i = 0; i < shares.size(); ++i)
     squares += std::pow(actual_of(i) - ratio * weights[i] * shares[i].predicted, 2);
-  return {of_all * ratio, of_all * std::sqrt(squares) / predicted};
+  return {predicted_total * ratio, predicted_total * std::sqrt(squares) / predicted};
 }
 
 template <class T>

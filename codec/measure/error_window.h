@@ -42,8 +42,10 @@ struct ErrorShare {
   double borders() const { return in_window > 0 ? in_picture / in_window : 1.0; }
 };
 
-/// The error of all samples. Each of `shares` represents `weights` rectangles; `of_all` is the predicted error of all.
-SampledError error_of_all(double of_all, const std::vector<double>& weights, const std::vector<ErrorShare>& shares);
+/// The error of all samples, whose predicted error is `predicted_total`. Each of `shares` represents `weights`
+/// rectangles.
+SampledError error_of_all(double predicted_total, const std::vector<double>& weights,
+                          const std::vector<ErrorShare>& shares);
 
 /// Offset of a frame's rectangle from `where`.
 struct Shift {
@@ -54,7 +56,7 @@ struct Shift {
 template <class T>
 class ErrorWindow {
  public:
-  /// `header` describes the GOP of `grid`, as of_gop() gives it. `where` and the shifts of frames are multiples of
+  /// `header` describes the GOP of `grid`, by describe_gop(). `where` and the shifts of frames are multiples of
   /// 2^spatial_levels.
   ErrorWindow(const StreamHeader& header, int component, const BlockGrid& grid, const BlockGrid::Patch& where,
               float step, const std::vector<std::uint8_t>& frame_gains, AxisEnergies& energies,

@@ -10,12 +10,12 @@ namespace trivelet {
 MeasuringPlan::MeasuringPlan(const StreamHeader& header)
     : motion_(header.motion), whole_(header.motion && MotionErrorSample::looks_at_all(header)) {}
 
-std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool anew) {
+std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predicted, bool open, bool must_close) {
   // Each point costs a decoding of a few windows. Pictures that are measured as a whole have few windows.
   const std::size_t most = whole_ ? 6 : 4;
   constexpr int kMostAge = 16;  // GOPs
   constexpr int kOpenOnes = 2;  // the first open GOP depends on a closed one, the others on open ones
-  if (motion_ && anew) {
+  if (motion_ && must_close) {
     planned_.clear();
     opened_ = 0;
   }
@@ -57,8 +57,8 @@ std::vector<std::size_t> MeasuringPlan::layers(const std::vector<double>& predic
 
 std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
                                                const std::vector<std::size_t>& layers,
-                                               const std::vector<double>& errors, bool anew) {
-  if (layers.empty() && !(header.motion && anew)) return std::nullopt;
+                                               const std::vector<double>& errors, bool must_close) {
+  if (layers.empty() && !(header.motion && must_close)) return std::nullopt;
   SampleErrorModel model(header.lossless);
   for (std::size_t i = 0; i < layers.size(); ++i) model.add(predicted[layers[i]], errors[i]);
   return model;

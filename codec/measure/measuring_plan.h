@@ -21,9 +21,9 @@ class MeasuringPlan {
   explicit MeasuringPlan(const StreamHeader& header);
 
   /// The layers at which the next GOP is measured, coarse to fine; empty if an earlier GOP is its model. `predicted`:
-  /// mean squared errors of its layers. `open`: the GOP is open. `anew`: a closed GOP begins here by KeySchedule; with
-  /// motion it uses no earlier measurement.
-  std::vector<std::size_t> layers(const std::vector<double>& predicted, bool open, bool anew);
+  /// mean squared errors of its layers. `open`: the GOP is open. `must_close`: by KeySchedule; with
+  /// motion such a GOP uses no earlier measurement.
+  std::vector<std::size_t> layers(const std::vector<double>& predicted, bool open, bool must_close);
 
  private:
   /// A GOP that was or will be measured.
@@ -40,10 +40,10 @@ class MeasuringPlan {
 };
 
 /// The model that a GOP adds: measured `errors` of these `layers`. An empty model drops all earlier ones (with motion,
-/// where `anew`); nullopt adds nothing.
+/// where `must_close`); nullopt adds nothing.
 std::optional<SampleErrorModel> measured_model(const StreamHeader& header, const std::vector<double>& predicted,
                                                const std::vector<std::size_t>& layers,
-                                               const std::vector<double>& errors, bool anew);
+                                               const std::vector<double>& errors, bool must_close);
 
 /// The layer errors for the index. `measured` holds the models of the GOPs before, and of this one if it was measured.
 std::vector<double> layer_errors(const std::vector<double>& predicted, const MeasuredErrors& measured);

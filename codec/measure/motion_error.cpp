@@ -261,7 +261,7 @@ struct MotionErrorSample::Job {
   const RateControl& control;
   const std::vector<Cuts>& layers;
   const std::vector<std::size_t>& points;
-  StreamHeader header;  // describes the GOP (of_gop())
+  StreamHeader header;  // describes the GOP (describe_gop())
 };
 
 struct MotionErrorSample::Unit {
@@ -522,7 +522,7 @@ std::vector<SampledError> MotionErrorSample::errors(const Gop& gop, const GopCho
                                                     const std::vector<Cuts>& layers,
                                                     const std::vector<std::size_t>& points, ThreadPool& pool) {
   const Job job{gop,     coded,  motion, before,
-                control, layers, points, header_.of_gop(motion.places.levels, motion.places.key)};
+                control, layers, points, header_.describe_gop(motion.places.levels, motion.places.key)};
   std::vector<Unit> units = draw(all_units(job));
   for (Unit& unit : units)
     unit.path = path_of(motion, unit.where, step_of(header_), header_.video.height, header_.video.width);

@@ -52,10 +52,10 @@ bool SampleErrorModel::covers(double finest) const {
   return !points_.empty() && std::abs(points_.back().first - std::log2(std::max(finest, kLeast))) < kSame;
 }
 
-void MeasuredErrors::add(SampleErrorModel of_gop) {
-  if (of_gop.empty()) return models_.clear();
+void MeasuredErrors::add(SampleErrorModel model) {
+  if (model.empty()) return models_.clear();
   if (models_.size() == kMostModels) models_.erase(models_.begin());
-  models_.push_back(std::move(of_gop));
+  models_.push_back(std::move(model));
 }
 
 const SampleErrorModel& MeasuredErrors::like(double finest) const {

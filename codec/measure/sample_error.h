@@ -36,7 +36,7 @@ class MeasuredErrors {
   explicit MeasuredErrors(bool lossless = false) : nothing_(lossless) {}
 
   /// Adds the model of the GOP measured last. An empty model drops all earlier ones.
-  void add(SampleErrorModel of_gop);
+  void add(SampleErrorModel model);
   /// The newest model measured at about this finest prediction, else the newest one.
   const SampleErrorModel& like(double finest) const;
 

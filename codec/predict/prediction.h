@@ -125,8 +125,8 @@ struct Tiles {
         columns(((width - 1) >> edge_bits) + 1),
         rows(((height - 1) >> edge_bits) + 1),
         groups(((frames - 1) >> frame_bits) + 1) {}
-  int of_group() const { return columns * rows; }
-  int count() const { return of_group() * groups; }
+  int tiles_per_group() const { return columns * rows; }
+  int count() const { return tiles_per_group() * groups; }
 };
 
 }  // namespace trivelet::prediction

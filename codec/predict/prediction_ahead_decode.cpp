@@ -155,13 +155,13 @@ void AheadDecoder::State::decode_row(int frame, int y, int low, int high) {
   const auto w0 = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[0]));
   const auto w1 = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[1]));
   int left = row[-1];
-  std::uint32_t of_left2 = w1 * static_cast<std::uint32_t>(static_cast<std::int32_t>(row[-2]));
+  std::uint32_t left2_term = w1 * static_cast<std::uint32_t>(static_cast<std::int32_t>(row[-2]));
   int outside = 0;  // negative if a number was out of range
   for (int x = 0; x < width; ++x) {
-    const auto known = static_cast<std::uint32_t>(sums[x]) + of_left2;
+    const auto known = static_cast<std::uint32_t>(sums[x]) + left2_term;
     const auto l = static_cast<std::uint32_t>(left);
     const std::uint32_t sum = known + w0 * l;
-    of_left2 = w1 * l;
+    left2_term = w1 * l;
     sums[x] = static_cast<std::int32_t>(sum);
     const int r = static_cast<std::int32_t>(sum + (1u << (kWeightBits - 1))) >> kWeightBits;
     left = std::min(std::max(r, low), high) + d[x];

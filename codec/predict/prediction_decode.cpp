@@ -121,7 +121,7 @@ struct BlockDecoder::State {
     std::vector<const std::uint32_t*> class_lookups;
     std::vector<Lookup> memory(tables.classes.size());
     for (std::size_t i = 0; i < memory.size(); ++i) class_lookups.push_back(make_lookup(tables.classes[i], memory[i]));
-    const auto group = static_cast<std::size_t>(tiles.of_group());
+    const auto group = static_cast<std::size_t>(tiles.tiles_per_group());
     std::uint32_t seen = 0;
     for (std::size_t i = 0; i < map.size(); ++i) {
       const std::size_t before = i >= group ? map[i - group] : i > 0 ? map[i - 1] : 0;

@@ -229,7 +229,7 @@ void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWri
 }
 
 std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
-  const auto group = static_cast<std::size_t>(model.tiles.of_group());
+  const auto group = static_cast<std::size_t>(model.tiles.tiles_per_group());
   return tile >= group ? model.map[tile - group] : tile > 0 ? model.map[tile - 1] : 0;
 }
 

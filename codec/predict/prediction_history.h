@@ -151,7 +151,7 @@ class RowAhead {
   void for_runs(int frame, int y, int width, const F& f) const {
     if (frame == 0) return f(0, width, head_->first);
     const std::uint8_t* map =
-        map_ + (frame >> tiles_.log2_frames) * tiles_.of_group() + (y >> tiles_.log2_edge) * tiles_.columns;
+        map_ + (frame >> tiles_.log2_frames) * tiles_.tiles_per_group() + (y >> tiles_.log2_edge) * tiles_.columns;
     for (int t = 0; t < tiles_.columns;) {
       int end = t + 1;
       while (end < tiles_.columns && map[end] == map[t]) ++end;

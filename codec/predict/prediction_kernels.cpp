@@ -143,9 +143,9 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
 }
 
 void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
-  const std::uint8_t* of_place = contexts_by_place().data();
+  const std::uint8_t* context_at = contexts_by_place().data();
   for (int x = 0; x < n; ++x) {
-    const std::uint8_t level = of_place[place_of(first ? 9 * around[x] >> 2 : around[x])];
+    const std::uint8_t level = context_at[place_of(first ? 9 * around[x] >> 2 : around[x])];
     out[x] = flat[x] != 0 ? static_cast<std::uint8_t>(flat[x] - 1) : level;
   }
 }

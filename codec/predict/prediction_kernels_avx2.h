@@ -128,15 +128,15 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
 
 #if !defined(__AVX512BW__)  // AVX-512 has better instructions for the following loops
 /// The contexts of eight sums.
-inline __m256i levels_of(const std::uint8_t* of_place, __m256i sums) {
+inline __m256i levels_of(const std::uint8_t* context_at, __m256i sums) {
   const __m256i shared = _mm256_add_epi32(_mm256_srli_epi32(sums, 5), _mm256_set1_epi32(kSumsLooked));
   const __m256i place = _mm256_blendv_epi8(shared, sums, _mm256_cmpgt_epi32(_mm256_set1_epi32(kSumsLooked), sums));
-  return _mm256_and_si256(_mm256_i32gather_epi32(reinterpret_cast<const int*>(of_place), place, 1),
+  return _mm256_and_si256(_mm256_i32gather_epi32(reinterpret_cast<const int*>(context_at), place, 1),
                           _mm256_set1_epi32(255));
 }
 
 void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
-  const std::uint8_t* of_place = contexts_by_place().data();
+  const std::uint8_t* context_at = contexts_by_place().data();
   for (int x = 0; x < n; x += 16) {
     const __m256i sums = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(around + x));
     __m256i a = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(sums));
@@ -150,7 +150,7 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
       a = _mm256_min_epi32(a, most);
       b = _mm256_min_epi32(b, most);
     }
-    const __m128i levels = bytes_of(levels_of(of_place, a), levels_of(of_place, b));
+    const __m128i levels = bytes_of(levels_of(context_at, a), levels_of(context_at, b));
     const __m128i f = _mm_loadu_si128(reinterpret_cast<const __m128i*>(flat + x));
     const __m128i is_flat = _mm_cmpgt_epi8(f, _mm_setzero_si128());
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + x),

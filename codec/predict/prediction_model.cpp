@@ -114,9 +114,9 @@ int Model::gather(History& history, int frame, int y, int x, int width, int taps
 
 /// The mean products of the gathered samples of a tile. They are zeros if nothing was gathered.
 void Model::sum_tile(History& history, int frames, int tile, float* out) {
-  const int group = tile / tiles.of_group();
+  const int group = tile / tiles.tiles_per_group();
   const int x = tile % tiles.columns << tiles.log2_edge;
-  const int y = tile % tiles.of_group() / tiles.columns << tiles.log2_edge;
+  const int y = tile % tiles.tiles_per_group() / tiles.columns << tiles.log2_edge;
   const int width = std::min(1 << tiles.log2_edge, history.width() - x);
   const int y_end = std::min(y + (1 << tiles.log2_edge), history.height());
   const int z_end = std::min((group + 1) << tiles.log2_frames, frames);
@@ -198,15 +198,15 @@ void Model::copy_where_still(std::vector<float>& forms) {
   if (taps_ <= kSamePlace) return;
   constexpr std::size_t kBefore = kSamePlace - 1;
   const std::size_t own = static_cast<std::size_t>(taps_) - 1;
-  const std::size_t of_before = pairs(kSamePlace - 1) + kBefore, of_own = pairs(taps_ - 1) + own;
-  const std::size_t of_both = pairs(taps_ - 1) + kBefore;
+  const std::size_t before_before = pairs(kSamePlace - 1) + kBefore, own_own = pairs(taps_ - 1) + own;
+  const std::size_t before_own = pairs(taps_ - 1) + kBefore;
   std::vector<double> gain(head.classes.size());
   const double least = gain.size() > 1 ? kStillGain : kStillGainAlone;
   for (std::size_t t = 0; t < map.size(); ++t) {
-    const float* products = &of_tile_[t * products_];
-    if (samples_[t] == 0 || products[of_own] == 0) continue;
+    const float* products = &tile_products_[t * products_];
+    if (samples_[t] == 0 || products[own_own] == 0) continue;
     const float solved = dot(products, &forms[map[t] * products_], products_);
-    const float copied = products[of_before] - 2 * products[of_both] + products[of_own];
+    const float copied = products[before_before] - 2 * products[before_own] + products[own_own];
     gain[map[t]] += static_cast<double>(samples_[t]) *
                     (logarithm(std::max(solved, kLeastError)) - logarithm(std::max(copied, kLeastError)) - least);
   }
@@ -224,7 +224,7 @@ void Model::fit_classes(int rounds) {
   std::vector<float> error(count);
   std::vector<std::uint32_t> order;
   for (std::size_t t = 0; t < count; ++t) {
-    error[t] = of_tile_[t * products_ + n - 1];
+    error[t] = tile_products_[t * products_ + n - 1];
     if (error[t] > 0) order.push_back(static_cast<std::uint32_t>(t));
   }
   map.assign(count, 0);
@@ -234,7 +234,7 @@ void Model::fit_classes(int rounds) {
   for (std::size_t i = 0; i < order.size(); ++i) map[order[i]] = static_cast<std::uint8_t>(i * classes / order.size());
   head.classes.assign(classes, left_alone(taps_));
 
-  const auto group = static_cast<std::size_t>(tiles.of_group());
+  const auto group = static_cast<std::size_t>(tiles.tiles_per_group());
   std::vector<float> forms(classes * products_);
   for (int round = 0; round <= rounds; ++round) {
     std::vector<std::vector<double>> sums(classes, std::vector<double>(n));
@@ -242,7 +242,7 @@ void Model::fit_classes(int rounds) {
       if (samples_[t] == 0) continue;
       const double weight = samples_[t] / static_cast<double>(std::max(error[t], kLeastError));
       double* to = sums[map[t]].data();
-      const float* from = &of_tile_[t * products_];
+      const float* from = &tile_products_[t * products_];
       for (std::size_t i = 0; i < n; ++i) to[i] += weight * static_cast<double>(from[i]);
     }
     for (std::size_t c = 0; c < classes; ++c) {
@@ -251,17 +251,17 @@ void Model::fit_classes(int rounds) {
     }
     copy_where_still(forms);
     if (round == rounds) break;
-    std::vector<float> of_class(classes);
+    std::vector<float> class_errors(classes);
     for (std::size_t t = 0; t < count; ++t) {
       const std::size_t before = t >= group ? map[t - group] : t > 0 ? map[t - 1] : 0;
       map[t] = static_cast<std::uint8_t>(before);
-      if (samples_[t] == 0 || of_tile_[t * products_ + n - 1] == 0) continue;
+      if (samples_[t] == 0 || tile_products_[t * products_ + n - 1] == 0) continue;
       for (std::size_t c = 0; c < classes; ++c)
-        of_class[c] = dot(&of_tile_[t * products_], &forms[c * products_], products_);
-      const auto best = std::min_element(of_class.begin(), of_class.end());
-      if (std::max(*best, kLeastError) < kSwitch * of_class[before])
-        map[t] = static_cast<std::uint8_t>(best - of_class.begin());
-      error[t] = of_class[map[t]];
+        class_errors[c] = dot(&tile_products_[t * products_], &forms[c * products_], products_);
+      const auto best = std::min_element(class_errors.begin(), class_errors.end());
+      if (std::max(*best, kLeastError) < kSwitch * class_errors[before])
+        map[t] = static_cast<std::uint8_t>(best - class_errors.begin());
+      error[t] = class_errors[map[t]];
     }
   }
 }
@@ -271,7 +271,7 @@ bool Model::stands_still_at_times(History& history, int frames) const {
   const Tiles single(head.log2_edge, 0, frames, history.height(), history.width());
   const int group = 1 << head.log2_frames;
   int mixed = 0;
-  for (int tile = 0; tile < single.of_group(); ++tile) {
+  for (int tile = 0; tile < single.tiles_per_group(); ++tile) {
     const int x = tile % single.columns << single.log2_edge;
     const int y = tile / single.columns << single.log2_edge;
     const auto bytes =
@@ -315,10 +315,10 @@ void Model::fit(History& history, int frames, const Effort& effort) {
     head.classes.assign(1, {});
     return;
   }
-  of_tile_.resize(static_cast<std::size_t>(tiles.count()) * products_);
+  tile_products_.resize(static_cast<std::size_t>(tiles.count()) * products_);
   samples_.resize(static_cast<std::size_t>(tiles.count()));
   for (int t = 0; t < tiles.count(); ++t)
-    sum_tile(history, frames, t, &of_tile_[static_cast<std::size_t>(t) * products_]);
+    sum_tile(history, frames, t, &tile_products_[static_cast<std::size_t>(t) * products_]);
   fit_classes(effort.rounds);
 }
 

@@ -42,8 +42,8 @@ class Model {
   std::size_t products_ = 0;        // floats per tile, padded
   std::vector<std::int16_t> rows_;  // differences to the left neighbour, of the taps and of the sample
   std::vector<std::int32_t> summed_;
-  std::vector<float> of_tile_;  // mean products
-  std::vector<float> samples_;  // number of gathered samples
+  std::vector<float> tile_products_;  // mean products
+  std::vector<float> samples_;        // number of gathered samples
 };
 
 }  // namespace trivelet::prediction

@@ -107,9 +107,9 @@ MotionVector MotionSearch::search_small(int region_row, int region_column) const
 }
 
 void MotionSearch::search_small() {
-  of_region_.clear();
+  region_vectors_.clear();
   for (int r = 0; r * kRegion < small_height_; ++r)
-    for (int c = 0; c < regions_; ++c) of_region_.push_back(search_small(r, c));
+    for (int c = 0; c < regions_; ++c) region_vectors_.push_back(search_small(r, c));
 }
 
 /// Finds how far the whole block moved down and across, from the means of rows and columns. This finds pages that were
@@ -231,10 +231,10 @@ MotionSearch::Found MotionSearch::search(int frame, const Cell& c, const BlockMo
     if (!is_last_column) try_rounded(b[1]);
     if (c.row + 1 < motion.rows) try_rounded(b[columns]);
   }
-  if (!of_region_.empty()) {
+  if (!region_vectors_.empty()) {
     constexpr int kEdge = kSmall * kRegion;
     const int row = std::min(c.y / kEdge, (small_height_ - 1) / kRegion), column = std::min(c.x / kEdge, regions_ - 1);
-    try_rounded(of_region_[static_cast<std::size_t>(row * regions_ + column)]);
+    try_rounded(region_vectors_[static_cast<std::size_t>(row * regions_ + column)]);
   }
   for (const MotionVector shift : shifts_) try_rounded(shift);
   for (int step = 0; step < kSteps; ++step) {

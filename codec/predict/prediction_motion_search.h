@@ -51,7 +51,7 @@ class MotionSearch {
   int regions_ = 0;  // regions in a row of the reduced picture
   std::vector<std::int16_t> small_;
   std::vector<std::int16_t> small_before_;
-  std::vector<MotionVector> of_region_;
+  std::vector<MotionVector> region_vectors_;
   std::array<MotionVector, 2> shifts_;  // of the whole block, down and across
   std::vector<std::int32_t> means_;
   std::vector<std::int16_t> padded_;  // the frame before, with repeated edges

@@ -59,7 +59,7 @@ TRIVELET_HOST_DEVICE static inline float coding_steps(std::int32_t c, float) {
 }
 
 /// Calls f(component, its table, the number of a subband in that) for those that have coefficients, of which the
-/// frames, one after the other, have the sums. `header`: as of_gop() describes the GOP.
+/// frames, one after the other, have the sums. `header`: as describe_gop() describes the GOP.
 template <class F>
 void for_coding_bands(const StreamHeader& header, int frames, const F& f) {
   for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {

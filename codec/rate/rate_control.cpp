@@ -402,7 +402,7 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
   std::vector<Cuts> out;
   const std::vector<double> used = layer_slopes(layers);
   const std::vector<double> all = layer_slopes(header_.layers);
-  const std::vector<Cuts>& of_slope = rows(lambda);
+  const std::vector<Cuts>& cuts_by_slope = rows(lambda);
   for (std::size_t l = 0; l + 1 < all.size(); ++l) {
     const bool is_used = std::find(used.begin(), used.end(), all[l]) != used.end();
     if (l > 0 && !is_used) {
@@ -410,7 +410,7 @@ std::vector<Cuts> RateControl::layers(const Cuts& final, double lambda, int laye
       continue;
     }
     const auto row = std::find(all.begin(), all.end(), is_used ? all[l] : used.front()) - all.begin();
-    Cuts cuts = of_slope[static_cast<std::size_t>(row)];
+    Cuts cuts = cuts_by_slope[static_cast<std::size_t>(row)];
     // A layer includes those before it and does not exceed the last. Both properties keep the limits by parents valid.
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       if (l > 0) cuts[i] = std::min(cuts[i], out.back()[i]);

@@ -66,9 +66,9 @@ class Pieces {
     std::multimap<std::size_t, void*> idle;
     {
       const std::lock_guard lock(mutex_);
-      const auto of_place = idle_.find(place);
-      if (of_place == idle_.end() || of_place->second.empty()) return false;
-      idle.swap(of_place->second);
+      const auto found = idle_.find(place);
+      if (found == idle_.end() || found->second.empty()) return false;
+      idle.swap(found->second);
       for (const auto& [bytes, p] : idle) bytes_.erase(p);
     }
     for (const auto& [bytes, p] : idle) end(p);
@@ -78,11 +78,11 @@ class Pieces {
  private:
   bool take(int place, std::size_t wanted, void** p) {
     const std::lock_guard lock(mutex_);
-    auto& of_place = idle_[place];
-    const auto found = of_place.lower_bound(wanted);
-    if (found == of_place.end() || found->first / kWaste > wanted) return false;
+    auto& idle = idle_[place];
+    const auto found = idle.lower_bound(wanted);
+    if (found == idle.end() || found->first / kWaste > wanted) return false;
     *p = found->second;
-    of_place.erase(found);
+    idle.erase(found);
     return true;
   }
 
@@ -105,8 +105,8 @@ IdleMemory::IdleMemory() { ++scopes_of_idle; }
 IdleMemory::~IdleMemory() { --scopes_of_idle; }
 
 bool free_idle_memory() noexcept {
-  const bool of_device = pieces().free_idle(current_device(), end_on_device);
-  return pieces().free_idle(kHost, unlock_pages) || of_device;
+  const bool freed_on_device = pieces().free_idle(current_device(), end_on_device);
+  return pieces().free_idle(kHost, unlock_pages) || freed_on_device;
 }
 
 cudaError_t allocate_on_device(void** p, std::size_t bytes) {

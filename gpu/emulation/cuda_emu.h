@@ -123,7 +123,7 @@ std::uint64_t bits_of(T value) {
   }
 }
 template <class T>
-T of_bits(std::uint64_t bits) {
+T from_bits(std::uint64_t bits) {
   if constexpr (sizeof(T) == 8) {
     return __builtin_bit_cast(T, bits);
   } else if constexpr (sizeof(T) == 4) {
@@ -160,7 +160,7 @@ inline void __nanosleep(unsigned) { trivelet::emu::wrong("a thread waits for a b
 template <class T>
 T __shfl_sync(unsigned mask, T v, int from) {
   using namespace trivelet::emu;
-  return of_bits<T>(block.exchange(mask, bits_of(v))[static_cast<unsigned>(from) % 32]);
+  return from_bits<T>(block.exchange(mask, bits_of(v))[static_cast<unsigned>(from) % 32]);
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T v, unsigned delta) {

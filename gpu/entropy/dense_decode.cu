@@ -438,7 +438,7 @@ __device__ __forceinline__ C restored(u32 m, bool negative, float, float, i32 of
 template <class C, class V>
 __global__ void __launch_bounds__(kRestoreWarps * 32)
     restore_kernel(DecodeArgs a, V* values, C* coefficients, const float* steps, int centroid, u32 first_level) {
-  const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
+  const u32 level = a.dense.levels_by_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
   const u32 task = blockIdx.x * kRestoreWarps + threadIdx.x / 32,

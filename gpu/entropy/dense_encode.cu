@@ -65,7 +65,7 @@ __device__ __forceinline__ double* frame_sums(const EncodeArgs& a, const DenseLe
 template <class C, class V>
 __global__ void __launch_bounds__(kLoadWarps * 32)
     load_kernel(EncodeArgs a, const C* coefficients, V* values, u32 first_level) {
-  const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
+  const u32 level = a.dense.levels_by_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
   const u32 task = blockIdx.x * kLoadWarps + threadIdx.x / 32;

@@ -22,7 +22,7 @@ struct SumArgs {
 /// A warp per frame of an orientation of a block.
 template <class C>
 __global__ void __launch_bounds__(kSumWarps * 32) sum_kernel(SumArgs a, const C* coefficients, u32 first_level) {
-  const u32 level = a.dense.of_resolution[first_level + blockIdx.y];
+  const u32 level = a.dense.levels_by_resolution[first_level + blockIdx.y];
   const DeviceLevel& l = a.t.levels[level];
   const DenseLevel& d = a.dense.levels[level];
   const u32 task = blockIdx.x * kSumWarps + threadIdx.x / 32, per_block = static_cast<u32>(l.orientations * d.frames);

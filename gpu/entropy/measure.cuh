@@ -53,14 +53,14 @@ __device__ __forceinline__ double weighted_sum(const TreeTables& t, const DenseT
   const DeviceLevel& l = t.levels[at.level];
   const DenseLevel& d = dense.levels[at.level];
   const DenseBox* valid = d.valid[block_class(l, at.block)];
-  const double* of_block =
+  const double* block_sums =
       sums + (d.frame_sum + static_cast<u64>(at.block) * d.frame_sum_span) * static_cast<u64>(count) + from;
   double sum = 0;
   for (int o = 0; o < l.orientations; ++o) {
     const double weight = measure.weights[d.slot + static_cast<u32>(o)];
     for (int f = 0; f < valid[o].t; ++f) {
       const double w = d.frame_weight < 0 ? weight : weight * measure.frame_weights[d.frame_weight + f];
-      sum += w * of_block[static_cast<std::ptrdiff_t>(o * d.frames + f) * count];
+      sum += w * block_sums[static_cast<std::ptrdiff_t>(o * d.frames + f) * count];
     }
   }
   return sum;

@@ -77,7 +77,7 @@ __device__ __forceinline__ int log2_of_cell(int size) { return size == 8 ? 3 : s
 __device__ __forceinline__ int clamped(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
 /// Normalises a sum of taps, which have a sum of 64.
-__device__ __forceinline__ std::int32_t of_taps(std::uint32_t sum) { return static_cast<std::int32_t>(sum + 32) >> 6; }
+__device__ __forceinline__ std::int32_t rounded(std::uint32_t sum) { return static_cast<std::int32_t>(sum + 32) >> 6; }
 
 /// Sample (y, x) of a picture between its columns, `phase` eighths to the right of x; edge samples stand in for those
 /// outside.
@@ -94,7 +94,7 @@ __device__ __forceinline__ std::int32_t between_columns(const DeviceMotionCompon
     for (int i = 0; i < kMotionTaps; ++i)
       sum += static_cast<std::uint32_t>(taps[i]) * static_cast<std::uint32_t>(line[clamped(first + i, c.width)]);
   }
-  return of_taps(sum << up);
+  return rounded(sum << up);
 }
 
 constexpr int kMostOfGroup = 2;  // samples of a tile for each lane
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kMotionThreads)
   const int x1 = left + c.cell_x < c.width ? left + c.cell_x : c.width;
   const bool inside = tile_y < tile_rows && y0 < y1 && x0 < x1;
   const int log2_columns = log2_of_cell(c.cell_x);
-  const int of_row = (1 << log2_columns) - 1;
+  const int column_mask = (1 << log2_columns) - 1;
   const int rows = y1 - y0, columns = x1 - x0;
 
   DeviceMotionCell cells[4];
@@ -168,23 +168,23 @@ __global__ void __launch_bounds__(kMotionThreads)
       const bool rows_between = look && (ey & 7) != 0;
       if (rows_between)
         for (int i = lane; i < (rows + kMotionTaps - 1) << log2_columns; i += static_cast<int>(kLanes))
-          if ((i & of_row) < columns)
-            filtered[i] = between_columns(c, picture, y + (i >> log2_columns) - kMotionTapsBefore, x + (i & of_row),
-                                          ex & 7, taps_x, up);
+          if ((i & column_mask) < columns)
+            filtered[i] = between_columns(c, picture, y + (i >> log2_columns) - kMotionTapsBefore,
+                                          x + (i & column_mask), ex & 7, taps_x, up);
       __syncwarp();
       if (look)
         for (int n = 0; n < kMostOfGroup; ++n) {
           const int i = lane + n * static_cast<int>(kLanes);
-          if (i >> log2_columns >= rows || (i & of_row) >= columns) continue;
+          if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
           std::int32_t v = 0;
           if (rows_between) {
             std::uint32_t all = 0;
             for (int j = 0; j < kMotionTaps; ++j)
               all +=
                   static_cast<std::uint32_t>(taps_y[j]) * static_cast<std::uint32_t>(filtered[i + (j << log2_columns)]);
-            v = of_taps(all);
+            v = rounded(all);
           } else {
-            v = between_columns(c, picture, y + (i >> log2_columns), x + (i & of_row), ex & 7, taps_x, up);
+            v = between_columns(c, picture, y + (i >> log2_columns), x + (i & column_mask), ex & 7, taps_x, up);
           }
           value[n] = r == 1 && looks[0] ? motion_mean_of(value[n], v) : v;
         }
@@ -192,13 +192,13 @@ __global__ void __launch_bounds__(kMotionThreads)
     }
     for (int n = 0; n < kMostOfGroup && mine; ++n) {
       const int i = lane + n * static_cast<int>(kLanes);
-      if (i >> log2_columns >= rows || (i & of_row) >= columns) continue;
+      if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
       if (one) {
         sum[n] = value[n];
         continue;
       }
       const int down = motion_weight(c.cell_y, y0 - top + (i >> log2_columns)),
-                right = motion_weight(c.cell_x, x0 - left + (i & of_row));
+                right = motion_weight(c.cell_x, x0 - left + (i & column_mask));
       std::uint32_t weight = 0;
       for (unsigned j = 0; j < 4; ++j)
         if (same >> j & 1)
@@ -211,8 +211,8 @@ __global__ void __launch_bounds__(kMotionThreads)
   std::int32_t* to = picture_at(c, t);
   for (int n = 0; n < kMostOfGroup; ++n) {
     const int i = lane + n * static_cast<int>(kLanes);
-    if (i >> log2_columns >= rows || (i & of_row) >= columns) continue;
-    std::int32_t& v = to[(y0 + (i >> log2_columns)) * static_cast<std::ptrdiff_t>(c.width) + x0 + (i & of_row)];
+    if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
+    std::int32_t& v = to[(y0 + (i >> log2_columns)) * static_cast<std::ptrdiff_t>(c.width) + x0 + (i & column_mask)];
     const std::int32_t p = (one ? sum[n] : motion_mean(sum[n])) >> (kMotionFraction - c.fraction);
     v = inverse ? wrap_add(v, p) : wrap_sub(v, p);
   }
@@ -382,7 +382,7 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool* 
 
 DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again)
     : header_(header), reduction_(reduction), grid_(header.video.width, header.video.height), key_sets_(again ? 2 : 1) {
-  const int least = reduction.of_levels(header.least_levels()).temporal;
+  const int least = reduction.clamped(header.least_levels()).temporal;
   const auto places = static_cast<std::size_t>(low_length(header.gop_frames + 1, least));
   std::size_t most = 0;
   key_origin_.push_back(0);
@@ -431,7 +431,7 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
   d.scale = {(chroma ? f.log2_chroma_w : 0) + reduction_.spatial, (chroma ? f.log2_chroma_h : 0) + reduction_.spatial};
   d.cell_y = cell_size(d.scale.shift_y);
   d.cell_x = cell_size(d.scale.shift_x);
-  d.dropped = reduction_.of_levels(d.places.levels).temporal;
+  d.dropped = reduction_.clamped(d.places.levels).temporal;
   d.index = c;
   d.fraction = header_.lossless ? 0 : kMotionFraction;
   d.bits = f.bits;

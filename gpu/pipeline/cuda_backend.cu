@@ -152,7 +152,7 @@ class CudaEncoder final : public GopEncoder {
         ahead_(make_searches(header, options, pipeline)),
         search_(ahead_ ? nullptr : make_search(header, pipeline)),
         slots_(header.motion && !ahead_ ? 1 : pipeline.slots),
-        outstanding_(header.motion && !ahead_ ? 0 : pipeline.lent),
+        outstanding_(header.motion && !ahead_ ? 0 : pipeline.outstanding),
         pipeline_(header, beside_searches(pipeline), &pool_) {
     if (header.motion && !ahead_) motion_ = make_motion_decisions(header, options, search_.get());
   }
@@ -196,7 +196,7 @@ class CudaEncoder final : public GopEncoder {
  private:
   PipelineOptions beside_searches(PipelineOptions options) const {
     options.slots = slots_;
-    options.lent = outstanding_;
+    options.outstanding = outstanding_;
     if (options.max_memory > 0)
       options.max_memory -= ahead_ ? ahead_->device_bytes() : search_ ? search_->device_bytes() : 0;
     return options;
@@ -249,9 +249,9 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
 }
 
 void CudaEncoder::reserve(int frames, GopChoices choices) {
-  const auto of_gop = static_cast<std::uint64_t>(header_.gop_frames);
+  const auto gop_frames = static_cast<std::uint64_t>(header_.gop_frames);
   const std::uint64_t gops =
-      header_.video.frames == 0 ? std::uint64_t{1} << 32 : (header_.video.frames + of_gop - 1) / of_gop;
+      header_.video.frames == 0 ? std::uint64_t{1} << 32 : (header_.video.frames + gop_frames - 1) / gop_frames;
   ahead_->reserve(gops);
   if (!may_move(header_, frames, choices)) return pipeline_.reserve(gops, frames, choices);
   choices.frame_gains.clear();
@@ -352,8 +352,8 @@ class CudaDecoder final : public GopDecoder {
 
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     pipeline_.submit(received);
-    const bool leans = received.motion && received.motion->places.key == GopKey::kOpen && received.follows;
-    pushed_.push_back({damage, leans});
+    const bool depends = received.motion && received.motion->places.key == GopKey::kOpen && received.follows;
+    pushed_.push_back({damage, depends});
   }
 
   bool pull(Gop& gop) override { return pull(gop, false); }
@@ -367,7 +367,7 @@ class CudaDecoder final : public GopDecoder {
  private:
   struct Pushed {
     std::vector<std::string>* damage = nullptr;
-    bool leans = false;  ///< on the key frame of the GOP before
+    bool depends = false;  ///< on the key frame of the GOP before
   };
   bool pull(Gop& gop, bool may_exchange);
   bool may_stay_in(const Gop& a, const Gop& b) const;
@@ -421,7 +421,7 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
   gop.set_frames(frames);
   const bool failed_before = std::exchange(failed_, true);
   if (!r.damage.empty() && !pushed.damage) fail(ErrorKind::kBadStream, r.damage.front());
-  require(!pushed.leans || !failed_before, ErrorKind::kBadStream,
+  require(!pushed.depends || !failed_before, ErrorKind::kBadStream,
           "a GOP is predicted from the one before, of which no samples were made");
   failed_ = false;
   if (!r.damage.empty()) pushed.damage->insert(pushed.damage->end(), r.damage.begin(), r.damage.end());
@@ -433,15 +433,20 @@ bool CudaDecoder::pull(Gop& gop, bool may_exchange) {
 constexpr int kFastSlots = 3, kDenseSlots = 32;
 // Results that are divided and written while the device codes others (output_stage.h). Rate control of the dense
 // profile takes a thread of the host about ten times as long as a full device takes for the GOP.
-constexpr int kFastLent = 3, kDenseLent = 12;
+constexpr int kFastOutstanding = 3, kDenseOutstanding = 12;
 // With motion an encoder lifts and searches, which the device is busier with: more in flight are no faster, and take
 // the memory and work queues of searches.
-constexpr int kMovingDenseSlots = 8, kMovingDenseLent = 6;
+constexpr int kMovingDenseSlots = 8, kMovingDenseOutstanding = 6;
 
 PipelineOptions options_for_encoder(const StreamHeader& h, int device, std::size_t max_memory) {
   const bool dense = h.profile == Profile::kDense;
-  const int lent = !dense ? kFastLent : h.motion ? kMovingDenseLent : kDenseLent;
-  return {device, (!dense ? kFastSlots : h.motion ? kMovingDenseSlots : kDenseSlots) + lent, max_memory, lent};
+  const int outstanding = !dense ? kFastOutstanding : h.motion ? kMovingDenseOutstanding : kDenseOutstanding;
+  return {device,
+          (!dense     ? kFastSlots
+           : h.motion ? kMovingDenseSlots
+                      : kDenseSlots) +
+              outstanding,
+          max_memory, outstanding};
 }
 
 PipelineOptions options_for_decoder(const StreamHeader& h, int device, std::size_t max_memory, bool frames_stay) {

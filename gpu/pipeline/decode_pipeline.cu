@@ -120,7 +120,7 @@ struct DecodePipeline::State {
     const GopKey key = in.motion ? in.motion->places.key : GopKey::kFirst;
     const int levels = in.motion ? in.motion->places.levels : 0;
     auto& s = shapes[GopKind(in.frames, levels, key)];
-    if (!s) s = std::make_unique<GopShape>(header.of_gop(levels, key), reduction, in.frames, false, setup);
+    if (!s) s = std::make_unique<GopShape>(header.describe_gop(levels, key), reduction, in.frames, false, setup);
     return *s;
   }
 
@@ -205,10 +205,10 @@ struct DecodePipeline::State {
       return;
     }
     const std::size_t bytes = slot->device_bytes() + shape.device_bytes();
-    const std::size_t of_all = motion ? motion->device_bytes() : 0;
-    const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
+    const std::size_t motion_bytes = motion ? motion->device_bytes() : 0;
+    const bool fits = motion_bytes + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
-            "a GOP needs " + std::to_string((of_all + bytes) >> 20) + " MiB of device memory, the limit is " +
+            "a GOP needs " + std::to_string((motion_bytes + bytes) >> 20) + " MiB of device memory, the limit is " +
                 std::to_string(options.max_memory >> 20) +
                 " MiB; allow more, decode at a lower resolution or on the CPU");
     if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
@@ -223,11 +223,11 @@ struct DecodePipeline::State {
     float* gains = slot.host_steps.data() + shape.step_origin.back();  // the inverse ones, of the remaining frames
     for (std::size_t t = 0; t < frame_gains.size(); t += std::size_t{1} << reduction.temporal)
       *gains++ = static_cast<float>(64.0 / frame_gains[t]);
-    float* of_band = slot.host_steps.data() + band_steps(shape);
+    float* next_step = slot.host_steps.data() + band_steps(shape);
     for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
       const SubbandTable& full = shape.geometry->grid(static_cast<int>(c)).table();
       const StepTable steps(full, step, header.components[c]);
-      of_band = std::copy(steps.step.begin(), steps.step.end(), of_band);
+      next_step = std::copy(steps.step.begin(), steps.step.end(), next_step);
       const SubbandTable target(shape.shapes[c], shape.decompositions[c], false);
       std::vector<float> reduced;
       for (const Subband& s : target.all())
@@ -236,7 +236,7 @@ struct DecodePipeline::State {
       const std::vector<float> spread = shape.layouts[c].spread(target, reduced);
       std::copy(spread.begin(), spread.end(), slot.host_steps.data() + shape.step_origin[c]);
     }
-    copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(of_band - slot.host_steps.data()),
+    copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(next_step - slot.host_steps.data()),
          cudaMemcpyHostToDevice, slot.stream);
     slot.step = step;
     slot.frame_gains = frame_gains;
@@ -253,7 +253,7 @@ struct DecodePipeline::State {
   std::uint32_t list_dense_parts(DecodeSlot& slot, std::size_t& codeword_bytes);
 
   template <class T, class V>
-  void run(DecodeSlot& slot, GopTransforms<T>& transforms, const MotionOfGop* of_gop) {
+  void run(DecodeSlot& slot, GopTransforms<T>& transforms, const MotionOfGop* gop_motion) {
     const GopShape& shape = *slot.shape;
     auto* coefficients = reinterpret_cast<V*>(slot.coefficients.data());
     check(cudaMemsetAsync(coefficients, 0, shape.coefficient_origin.back() * sizeof(V), slot.stream.get()),
@@ -265,14 +265,15 @@ struct DecodePipeline::State {
       slot.fast->restore(coefficients, steps, header.centroid, slot.stream);
     const float* gains =
         slot.frame_gains.empty() || header.lossless ? nullptr : slot.steps.data() + shape.step_origin.back();
-    if (!of_gop) return transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
+    if (!gop_motion)
+      return transforms.inverse(coefficients, slot.steps.data(), gains, slot.samples.data(), slot.stream);
     motion->begin(slot.stream);
     std::vector<float> gain;
     for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c) {
       transforms.inverse(coefficients, slot.steps.data(), c, motion->values<T>(shape, c), slot.stream);
       gain.push_back(transforms.gain_of(c));
     }
-    motion->to_samples<T>(shape, *of_gop, gain.data(), slot.samples.data(), slot.stream);
+    motion->to_samples<T>(shape, *gop_motion, gain.data(), slot.samples.data(), slot.stream);
     motion->end(slot.stream);
   }
 };

@@ -43,7 +43,7 @@ struct EncodeSlot {
   PinnedBuffer<std::byte> meta;
   PinnedBuffer<std::uint8_t> bytes;
   MotionUpload motion;
-  MotionOfGop of_gop;
+  MotionOfGop gop_motion;
   float rounding_step = 0;  // as GopChoices has it
   bool spares = false;      // as GopChoices::spare_last_pass says
   std::size_t fetched = 0;  // of the bytes, before their number is known
@@ -97,7 +97,8 @@ struct EncodePipeline::State {
     const GopKey key = of ? of->places.key : GopKey::kFirst;
     const int levels = of ? of->places.levels : 0;
     auto& s = shapes[{GopKind(frames, levels, key), by_plane(choices)}];
-    if (!s) s = std::make_unique<GopShape>(header.of_gop(levels, key), Reduction{}, frames, by_plane(choices), setup);
+    if (!s)
+      s = std::make_unique<GopShape>(header.describe_gop(levels, key), Reduction{}, frames, by_plane(choices), setup);
     return *s;
   }
 
@@ -203,13 +204,13 @@ struct EncodePipeline::State {
 
   // The squared error of samples for a squared error of quantised coefficients.
   void set_weights(EncodeSlot& slot, const GopChoices& choices) {
-    double* of_subband = slot.host_weights.data();
-    double* of_frame = of_subband + slot.shape->dense->subbands();
+    double* subband_weight = slot.host_weights.data();
+    double* frame_weight = subband_weight + slot.shape->dense->subbands();
     for (int c = 0; c < slot.shape->geometry->components(); ++c) {
       const ErrorWeights w = error_weights(slot.shape->header, c, slot.shape->geometry->grid(c).table(), choices.step,
                                            choices.frame_gains);
-      of_subband = std::copy(w.subband.begin(), w.subband.end(), of_subband);
-      for (const std::vector<double>& band : w.frame) of_frame = std::copy(band.begin(), band.end(), of_frame);
+      subband_weight = std::copy(w.subband.begin(), w.subband.end(), subband_weight);
+      for (const std::vector<double>& band : w.frame) frame_weight = std::copy(band.begin(), band.end(), frame_weight);
     }
     copy(slot.weights.data(), slot.host_weights.data(), slot.weights.size(), cudaMemcpyHostToDevice, slot.stream);
   }
@@ -240,10 +241,10 @@ struct EncodePipeline::State {
     }
     const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes() +
                               (options.keeps_samples ? slot->samples->size() : 0);
-    const std::size_t of_all = (motion ? motion->device_bytes() : 0) + (weighing ? weighing->device_bytes() : 0);
-    const bool fits = of_all + bytes * (slots.size() + 1) <= memory;
+    const std::size_t shared_bytes = (motion ? motion->device_bytes() : 0) + (weighing ? weighing->device_bytes() : 0);
+    const bool fits = shared_bytes + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
-            "a GOP needs " + std::to_string((of_all + bytes) >> 20) + " MiB of device memory, the limit is " +
+            "a GOP needs " + std::to_string((shared_bytes + bytes) >> 20) + " MiB of device memory, the limit is " +
                 std::to_string(options.max_memory >> 20) + " MiB; allow more, use shorter GOPs or the CPU");
     if (!fits) most_slots = std::max<std::size_t>(1, slots.size());
     if (fits || slots.empty()) slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(next), std::move(slot));
@@ -253,7 +254,7 @@ struct EncodePipeline::State {
     check(cudaSetDevice(options.device), "cudaSetDevice");
     if (slots.empty()) add_slot(frames, choices, of);
     require(flying < slots.size(), ErrorKind::kInternal, "no free slot: collect a GOP first");
-    const std::size_t used = flying + static_cast<std::size_t>(options.lent);
+    const std::size_t used = flying + static_cast<std::size_t>(options.outstanding);
     choose_slot(slots, next, slots.size() > used ? slots.size() - used : 1, shape_of(frames, choices, of),
                 header.gop_frames);
     EncodeSlot& slot = *slots[next];
@@ -283,7 +284,7 @@ struct EncodePipeline::State {
 
   // Slots are made when they are needed, but one ahead, so that slots() is right about the next push.
   void make_room(int frames, const GopChoices& choices, const GopMotion* of) {
-    const std::size_t used = flying + static_cast<std::size_t>(options.lent);
+    const std::size_t used = flying + static_cast<std::size_t>(options.outstanding);
     if (used >= slots.size() && slots.size() < most_slots) add_slot(frames, choices, of);
   }
 
@@ -305,7 +306,7 @@ struct EncodePipeline::State {
     const bool moves = slot.shape->moves();
     if (moves) motion->begin(slot.stream);
     if (moves && !lifted) {
-      motion->from_samples<T>(*slot.shape, slot.of_gop, slot.samples->data(), slot.stream);
+      motion->from_samples<T>(*slot.shape, slot.gop_motion, slot.samples->data(), slot.stream);
     }
     if constexpr (std::is_same_v<Q, float>) {
       transform(slot, transforms, slot.rounding_step > 0 ? slot.exact.data() : coefficients);
@@ -436,7 +437,7 @@ void EncodePipeline::wait_uploaded() noexcept {
 void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of, bool lifted) {
   if (of && !lifted) {
     slot.motion.submit(*of, 0, pool, slot.stream);
-    slot.of_gop = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
+    slot.gop_motion = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
   }
   slot.uploaded.record(slot.stream);
   if (slot.real && slot.dense)

@@ -52,15 +52,15 @@ void GopWeighing::begin(const GopShape& still, const GopShape& moving, const Gop
          stream_);
   }
   upload_.submit(motion, 0, pool, stream_);
-  const MotionOfGop of_gop{motion.places, upload_.cells(), motion.places.key == GopKey::kOpen};
-  header_.lossless ? run(*still_.integer, *moving_.integer, samples, of_gop, lifting)
-                   : run(*still_.real, *moving_.real, samples, of_gop, lifting);
+  const MotionOfGop gop_motion{motion.places, upload_.cells(), motion.places.key == GopKey::kOpen};
+  header_.lossless ? run(*still_.integer, *moving_.integer, samples, gop_motion, lifting)
+                   : run(*still_.real, *moving_.real, samples, gop_motion, lifting);
   done_.record(stream_);
 }
 
 template <class T>
 void GopWeighing::run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples,
-                      const MotionOfGop& of_gop, DeviceMotion& lifting) {
+                      const MotionOfGop& gop_motion, DeviceMotion& lifting) {
   auto* coefficients = reinterpret_cast<T*>(coefficients_.data());
   const bool gains = !frame_gains_.empty() && !header_.lossless;
   still.forward(samples, coefficients, steps_.data(),
@@ -68,7 +68,7 @@ void GopWeighing::run(GopTransforms<T>& still, GopTransforms<T>& moving, const s
   still_.cost.begin(coefficients, stream_);
   const GopShape& shape = *moving_.shape;
   lifting.begin(stream_);
-  lifting.from_samples<T>(shape, of_gop, samples, stream_);
+  lifting.from_samples<T>(shape, gop_motion, samples, stream_);
   for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c)
     moving.forward(lifting.values<T>(shape, c), c, coefficients, steps_.data(), stream_);
   lifting.end(stream_);
@@ -82,11 +82,11 @@ GopWeighing::Costs GopWeighing::end() const {
 }
 
 std::size_t GopWeighing::device_bytes() const {
-  const auto of_side = [](const Side& side) {
+  const auto side_bytes = [](const Side& side) {
     return (side.real ? side.real->device_bytes() : 0) + (side.integer ? side.integer->device_bytes() : 0) +
            side.cost.device_bytes();
   };
-  return of_side(still_) + of_side(moving_) + coefficients_.size() + steps_.size() * sizeof(float) +
+  return side_bytes(still_) + side_bytes(moving_) + coefficients_.size() + steps_.size() * sizeof(float) +
          upload_.device_bytes();
 }
 

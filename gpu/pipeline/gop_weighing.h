@@ -41,7 +41,7 @@ class GopWeighing {
   };
   void prepare(Side& side, const GopShape& shape, const GopChoices& choices);
   template <class T>
-  void run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples, const MotionOfGop& of_gop,
+  void run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples, const MotionOfGop& gop_motion,
            DeviceMotion& lifting);
 
   StreamHeader header_;

@@ -29,7 +29,7 @@ struct PipelineOptions {
   int device = 0;
   int slots = 3;
   std::size_t max_memory = 0;  ///< device memory in all; 0: three quarters of the free memory
-  int lent = 0;                ///< results of an encoder that are still used when the next is collected
+  int outstanding = 0;         ///< results of an encoder that are still used when the next is collected
   bool frames_stay = false;    ///< a decoder leaves frames in device memory
   bool keeps_samples = false;  ///< as BackendOptions has it, of as many GOPs as there are slots
 };
@@ -96,7 +96,7 @@ class EncodePipeline {
     std::shared_ptr<const DeviceBuffer<std::byte>> samples{};  ///< on the device, as long as this is held
   };
   /// Waits for the oldest GOP; false if none is in flight. The result, except for its samples, is valid until
-  /// PipelineOptions::lent more are collected and another GOP is submitted.
+  /// PipelineOptions::outstanding more are collected and another GOP is submitted.
   bool collect(Result& result);
   /// Whether collect() has one and nothing to wait for.
   bool is_ready() const;

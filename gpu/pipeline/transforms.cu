@@ -16,9 +16,9 @@ GopTransforms<T>::GopTransforms(const GopShape& shape) : shape_(&shape) {
                          shape.decompositions[same].spatial_levels == shape.decompositions[c].spatial_levels))
       ++same;
     if (same < c) {
-      of_component_.push_back(of_component_[same]);
+      transform_index_.push_back(transform_index_[same]);
     } else {
-      of_component_.push_back(transforms_.size());
+      transform_index_.push_back(transforms_.size());
       Decomposition d = shape.decompositions[c];
       if (shape.moves()) {
         d.temporal = Wavelet::kHaar;
@@ -71,9 +71,9 @@ void GopTransforms<T>::forward(const std::byte* samples, Q* coefficients, const 
         colour ? view(reinterpret_cast<const std::byte*>(colours_[c].data()), SampleFormat::kValues, sizeof(T),
                       shape_->shapes[c])
                : view(samples + shape_->sample_origin[c], format, f.bytes_per_sample(), shape_->shapes[c]);
-    transforms_[of_component_[c]]->forward(in, colour ? 0 : shape_->header.components[c].offset,
-                                           coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
-                                           stream, frame_gains);
+    transforms_[transform_index_[c]]->forward(in, colour ? 0 : shape_->header.components[c].offset,
+                                              coefficients + shape_->coefficient_origin[c],
+                                              steps + shape_->step_origin[c], stream, frame_gains);
   }
 }
 
@@ -109,9 +109,9 @@ void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, const 
     range.offset = shape_->header.components[c].offset;
     range.min_sample = f.is_signed ? -(1 << (f.bits - 1)) : 0;
     range.max_sample = most;
-    transforms_[of_component_[c]]->inverse(coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
-                                           static_cast<float>(shape_->header.centroid) / 256.0f, range, out, stream,
-                                           frame_gains);
+    transforms_[transform_index_[c]]->inverse(
+        coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
+        static_cast<float>(shape_->header.centroid) / 256.0f, range, out, stream, frame_gains);
   }
   if (shape_->header.colour_transform) {
     const T* const in[3] = {colours_[0].data(), colours_[1].data(), colours_[2].data()};
@@ -129,8 +129,8 @@ void GopTransforms<T>::forward(const T* values, int component, Q* coefficients, 
   const auto c = static_cast<std::size_t>(component);
   const DeviceSamples in =
       view(reinterpret_cast<const std::byte*>(values), SampleFormat::kValues, sizeof(T), shape_->shapes[c]);
-  transforms_[of_component_[c]]->forward(in, 0, coefficients + shape_->coefficient_origin[c],
-                                         steps + shape_->step_origin[c], stream);
+  transforms_[transform_index_[c]]->forward(in, 0, coefficients + shape_->coefficient_origin[c],
+                                            steps + shape_->step_origin[c], stream);
 }
 
 template <class T>
@@ -138,7 +138,7 @@ template <class Q>
 void GopTransforms<T>::inverse(const Q* coefficients, const float* steps, int component, T* values,
                                const Stream& stream) {
   const auto c = static_cast<std::size_t>(component);
-  transforms_[of_component_[c]]->inverse(
+  transforms_[transform_index_[c]]->inverse(
       coefficients + shape_->coefficient_origin[c], steps + shape_->step_origin[c],
       static_cast<float>(shape_->header.centroid) / 256.0f, {},
       view(reinterpret_cast<std::byte*>(values), SampleFormat::kValues, sizeof(T), shape_->shapes[c]), stream);

@@ -34,7 +34,7 @@ class GopTransforms {
  private:
   const GopShape* shape_;
   std::vector<std::unique_ptr<DeviceTransform<T>>> transforms_;
-  std::vector<std::size_t> of_component_;
+  std::vector<std::size_t> transform_index_;
   DeviceBuffer<T> colours_[3];
 };
 

@@ -76,7 +76,7 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
     subbands_ += static_cast<std::uint32_t>(grid.table().all().size());
   }
 
-  std::vector<std::uint32_t> order(tree.segments()), size(tree.segments()), of_resolution;
+  std::vector<std::uint32_t> order(tree.segments()), size(tree.segments()), levels_by_resolution;
   for (std::size_t i = 0; i < levels_.size(); ++i) {
     const DeviceLevel& l = tree.levels()[i];
     for (int block = 0; block < l.rows * l.columns; ++block)
@@ -93,11 +93,11 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
   std::stable_sort(parents_first.begin(), parents_first.begin() + tree.first_segment(1),
                    [&](std::uint32_t a, std::uint32_t b) { return family[a] < family[b]; });
   for (int k = 0; k < tree.resolutions(); ++k) {
-    first_level_.push_back(static_cast<std::uint32_t>(of_resolution.size()));
+    first_level_.push_back(static_cast<std::uint32_t>(levels_by_resolution.size()));
     for (std::size_t i = 0; i < levels_.size(); ++i)
-      if (tree.levels()[i].k == k) of_resolution.push_back(static_cast<std::uint32_t>(i));
+      if (tree.levels()[i].k == k) levels_by_resolution.push_back(static_cast<std::uint32_t>(i));
   }
-  first_level_.push_back(static_cast<std::uint32_t>(of_resolution.size()));
+  first_level_.push_back(static_cast<std::uint32_t>(levels_by_resolution.size()));
 
   const dense::TableSet set = dyadic            ? header.lossless ? dense::kDyadicInteger : dense::kDyadicReal
                               : header.lossless ? dense::kT2dInteger
@@ -113,23 +113,28 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
   d_start_ = to_device(start, stream);
   d_parents_first_ = to_device(parents_first, stream);
   d_order_ = to_device(order, stream);
-  d_of_resolution_ = to_device(of_resolution, stream);
+  d_levels_by_resolution_ = to_device(levels_by_resolution, stream);
   d_rates_ = to_device(rates, stream);
   d_energy_class_ = to_device(energy_class, stream);
   stream.synchronize();
 }
 
 DenseTables DensePlan::tables() const {
-  return {d_levels_.data(),        d_start_.data(), d_rates_.data(),        d_energy_class_.data(),
-          d_parents_first_.data(), d_order_.data(), d_of_resolution_.data()};
+  return {d_levels_.data(),
+          d_start_.data(),
+          d_rates_.data(),
+          d_energy_class_.data(),
+          d_parents_first_.data(),
+          d_order_.data(),
+          d_levels_by_resolution_.data()};
 }
 
-std::uint32_t DensePlan::most_frames(int k, bool of_groups) const {
+std::uint32_t DensePlan::most_frames(int k, bool by_group) const {
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < levels_.size(); ++i) {
     const DeviceLevel& l = tree_->levels()[i];
     if (l.k != k) continue;
-    const int frames = of_groups ? levels_[i].groups_t : levels_[i].frames;
+    const int frames = by_group ? levels_[i].groups_t : levels_[i].frames;
     most = std::max(most, static_cast<std::uint32_t>(l.rows * l.columns * l.orientations * frames));
   }
   return most;
@@ -144,7 +149,7 @@ int DensePlan::orientations(int k) const {
 
 std::size_t DensePlan::device_bytes() const {
   return d_levels_.size() * sizeof(DenseLevel) +
-         (d_start_.size() + d_order_.size() + d_of_resolution_.size()) * sizeof(std::uint32_t) + 1024;
+         (d_start_.size() + d_order_.size() + d_levels_by_resolution_.size()) * sizeof(std::uint32_t) + 1024;
 }
 
 }  // namespace trivelet::gpu

@@ -44,10 +44,10 @@ struct DenseTables {
   const DenseLevel* levels;
   const std::uint32_t* start;  ///< states: probability, and decisions seen in the upper half
   const std::uint16_t* rates;
-  const std::uint8_t* energy_class;    ///< [256]
-  const std::uint32_t* parents_first;  ///< segments, each after the one it depends on
-  const std::uint32_t* order;          ///< segments, the largest first
-  const std::uint32_t* of_resolution;  ///< levels, by k
+  const std::uint8_t* energy_class;           ///< [256]
+  const std::uint32_t* parents_first;         ///< segments, each after the one it depends on
+  const std::uint32_t* order;                 ///< segments, the largest first
+  const std::uint32_t* levels_by_resolution;  ///< levels, by k
 };
 
 class DensePlan {
@@ -62,10 +62,10 @@ class DensePlan {
   std::uint64_t frame_sums() const { return frame_sums_; }
   std::uint32_t subbands() const { return subbands_; }
   std::uint32_t frame_weights() const { return frame_weights_; }
-  /// Levels of resolution k in DenseTables::of_resolution: [first, end).
+  /// Levels of resolution k in DenseTables::levels_by_resolution: [first, end).
   std::uint32_t first_level(int k) const { return first_level_[static_cast<std::size_t>(k)]; }
   /// The most (block, orientation, frame of groups or of coefficients) triples of a level of resolution k.
-  std::uint32_t most_frames(int k, bool of_groups) const;
+  std::uint32_t most_frames(int k, bool by_group) const;
   int orientations(int k) const;
   std::size_t device_bytes() const;
 
@@ -76,7 +76,7 @@ class DensePlan {
   std::uint32_t subbands_ = 0, frame_weights_ = 0;
   std::vector<std::uint32_t> first_level_;
   DeviceBuffer<DenseLevel> d_levels_;
-  DeviceBuffer<std::uint32_t> d_start_, d_order_, d_parents_first_, d_of_resolution_;
+  DeviceBuffer<std::uint32_t> d_start_, d_order_, d_parents_first_, d_levels_by_resolution_;
   DeviceBuffer<std::uint16_t> d_rates_;
   DeviceBuffer<std::uint8_t> d_energy_class_;
 };

@@ -13,7 +13,7 @@ std::size_t aligned(std::size_t n) { return (n + kSampleAlignment - 1) / kSample
 
 GopShape::GopShape(const StreamHeader& h, const Reduction& wanted, int gop_frames, bool by_plane, const Stream& stream)
     : header(h),
-      reduction(wanted.of_levels(h.temporal_levels)),
+      reduction(wanted.clamped(h.temporal_levels)),
       frames(gop_frames),
       geometry(std::make_unique<StreamGeometry>(header, gop_frames)) {
   coefficient_origin.push_back(0);

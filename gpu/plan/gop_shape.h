@@ -14,7 +14,7 @@ namespace trivelet::gpu {
 
 /// All data about GOPs of one length: geometry, memory layout, tables on the device.
 struct GopShape {
-  StreamHeader header;        ///< as it describes these GOPs: StreamHeader::of_gop()
+  StreamHeader header;        ///< as it describes these GOPs: StreamHeader::describe_gop()
   Reduction reduction;        ///< as far as these GOPs have levels for it
   int frames = 0;             ///< of the GOP
   std::vector<Shape> shapes;  ///< of the reduced components, with the places before the frames
@@ -27,7 +27,7 @@ struct GopShape {
   std::unique_ptr<TreePlan> plan;
   std::unique_ptr<DensePlan> dense;  ///< dense profile, or by plane
 
-  /// `header`: of_gop(). `by_plane`: as GopChoices::passes needs of the fast profile.
+  /// `header`: describe_gop(). `by_plane`: as GopChoices::passes needs of the fast profile.
   GopShape(const StreamHeader& header, const Reduction& reduction, int frames, bool by_plane, const Stream& stream);
   bool moves() const { return header.temporal == Wavelet::kMotion; }
   /// Frames after the reduction.

@@ -71,18 +71,19 @@ std::size_t CoefficientLayout::steps() const {
   return static_cast<std::size_t>(std::max(d_.spatial_levels, 1)) * static_cast<std::size_t>(shape_.frames) * 4;
 }
 
-std::vector<float> CoefficientLayout::spread(const SubbandTable& table, const std::vector<float>& of_subband) const {
-  require(table.all().size() == of_subband.size() && table.shape() == shape_, ErrorKind::kBadArgument,
+std::vector<float> CoefficientLayout::spread(const SubbandTable& table,
+                                             const std::vector<float>& steps_by_subband) const {
+  require(table.all().size() == steps_by_subband.size() && table.shape() == shape_, ErrorKind::kBadArgument,
           "steps of another table of subbands");
   std::vector<float> result(steps(), 1.0f);
-  for (std::size_t i = 0; i < of_subband.size(); ++i) {
+  for (std::size_t i = 0; i < steps_by_subband.size(); ++i) {
     const Subband& s = table.all()[i];
     const int level = std::max(level_of(s), 1);
     for (int f = 0; f < s.shape.frames; ++f)
       result[(static_cast<std::size_t>(level - 1) * static_cast<std::size_t>(shape_.frames) +
               static_cast<std::size_t>(s.frame_origin + f * s.frame_step)) *
                  4 +
-             static_cast<std::size_t>(s.orientation & 3)] = of_subband[i];
+             static_cast<std::size_t>(s.orientation & 3)] = steps_by_subband[i];
   }
   return result;
 }

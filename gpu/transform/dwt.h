@@ -68,9 +68,9 @@ class CoefficientLayout {
   };
   Band band(const Subband& s) const;
 
-  /// Steps as the kernels read them: [level - 1][frame][orientation & 3]; `of_subband` in the order of
+  /// Steps as the kernels read them: [level - 1][frame][orientation & 3]; `steps_by_subband` in the order of
   /// SubbandTable::all(). Pass StepTable::inverse to quantise and StepTable::step to restore.
-  std::vector<float> spread(const SubbandTable& table, const std::vector<float>& of_subband) const;
+  std::vector<float> spread(const SubbandTable& table, const std::vector<float>& steps_by_subband) const;
   std::size_t steps() const;  ///< values in spread()'s result
 
  private:

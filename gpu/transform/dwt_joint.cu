@@ -253,8 +253,8 @@ struct CoefficientColumn {
   float* raw;
 
   __device__ __forceinline__ CoefficientColumn(const PlaneArgs<float, float>& a, const JointPlace& p, int column,
-                                               int of_pair, float* memory)
-      : high_time(of_pair),
+                                               int frame_of_pair, float* memory)
+      : high_time(frame_of_pair),
         // The tile's first row: warp / kWarps is 0, but this form hides from the compiler that it is equal in all
         // threads. Otherwise it keeps the mirrored addresses of begin() in registers that do not exist: 284 bytes spilt
         // instead of 4.
@@ -356,8 +356,8 @@ __global__ void __launch_bounds__(32 * InverseTile::kWarps, InverseTile::kBlocks
   const PlaneArgs<float, float>& a = f.level;
   const JointPlace p(f, Tile::kHigh);
   float* const joined = dynamic_shared<float>();  // a pair of frames, joined down the columns
-  const int column = p.warp % 4 * 32 + p.lane, of_pair = p.warp / 4;
-  const CoefficientColumn coefficients(a, p, column, of_pair,
+  const int column = p.warp % 4 * 32 + p.lane, frame_of_pair = p.warp / 4;
+  const CoefficientColumn coefficients(a, p, column, frame_of_pair,
                                        joined + 2 * Tile::kFrame + p.warp * Tile::kRaw * 32 + p.lane);
   const bool keeps = p.lane >= kHaloLanes<Cdf97> && p.lane < 32 - kHaloLanes<Cdf97> && p.x < a.width;
   const int top = p.top + p.warp * Tile::kRows, rows_kept = keeps ? a.height - top : 0;
@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(32 * InverseTile::kWarps, InverseTile::kBlocks
   InverseLine line[Tile::kRows][4] = {};
   coefficients.begin(a, first);
   for (int k = first; k < end; ++k) {
-    coefficients.join(joined + of_pair * Tile::kFrame + column);
+    coefficients.join(joined + frame_of_pair * Tile::kFrame + column);
     if (k + 1 < end) coefficients.begin(a, k + 1);
     __syncthreads();
     const int t = 2 * (k - kPairsLate);

@@ -414,7 +414,7 @@ async def _read_smaller(array: Any, reduce: int, layers: int) -> Array:
     if len(codecs) > 1 or not isinstance(codec, TriveletCodec) or (outer and len(outer.codecs) > 1):
         raise ArgumentError(f"an array with the codecs {codecs}; one with the codec trivelet alone, in shards or not, is read so")
     prototype = cpu.buffer_prototype
-    config = array.config if hasattr(array, "config") else array._config  # likewise
+    config = array.config if hasattr(array, "config") else array._config  # the same of older versions
     described = array.metadata.data_type, array.metadata.fill_value, config, prototype
     spec, spec_of_shard = ArraySpec(inner, *described), ArraySpec(chunks, *described)
     params = _library.make(_library.VolumeDecodeParams)

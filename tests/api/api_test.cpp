@@ -409,16 +409,16 @@ TEST(Structure, SearchAlongMotionTriesLevelsWhateverTheThreads) {
   params.motion = Motion::kOn;
   params.effort = Effort::kSlow;
   params.threads = 1;
-  const EncoderParams of_noise = search(noise, params, {});
+  const EncoderParams noise_params = search(noise, params, {});
   ASSERT_GE(trials.size(), 3U);
-  EXPECT_EQ(of_noise.temporal_levels, 1);  // each frame is another one: nothing is to be had from others
-  EXPECT_EQ(of_noise.motion, Motion::kOn);
-  const EncoderParams of_slow = search(slow, params, {});
-  EXPECT_GT(of_slow.temporal_levels, of_noise.temporal_levels);
+  EXPECT_EQ(noise_params.temporal_levels, 1);  // each frame is another one: nothing is to be had from others
+  EXPECT_EQ(noise_params.motion, Motion::kOn);
+  const EncoderParams slow_params = search(slow, params, {});
+  EXPECT_GT(slow_params.temporal_levels, noise_params.temporal_levels);
   const auto best =
       std::min_element(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
-  EXPECT_EQ(of_slow.temporal_levels, best->temporal_levels);
-  EXPECT_EQ(of_slow.spatial_levels, best->spatial_levels);
+  EXPECT_EQ(slow_params.temporal_levels, best->temporal_levels);
+  EXPECT_EQ(slow_params.spatial_levels, best->spatial_levels);
   const auto costs_of = [](const std::vector<StructureTrial>& all) {
     std::vector<double> costs;
     for (const StructureTrial& t : all) costs.push_back(t.cost);

@@ -415,7 +415,7 @@ TEST(Container, FeaturesAndRoom) {
         << major << "." << minor;
   }
 
-  // GOPs and entries of the index have room, too; the index is made anew.
+  // GOPs and entries of the index have room, too; the index is made again.
   std::mt19937 random(9);
   GopHeader g = random_gop(grey_header(), random, 0);
   g.room = {9, 8};

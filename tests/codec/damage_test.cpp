@@ -549,7 +549,7 @@ Bytes make_bomb(const Bomb& bomb) {
   return out;
 }
 
-// What limits_test gives the program; TRIVELET_WRITE=1 writes them anew, for a changed format.
+// What limits_test gives the program; TRIVELET_WRITE=1 writes them again, for a changed format.
 TEST(Damage, BombsOfTheProgramsTestAreThose) {
   const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "corrupt";
   const std::pair<const char*, Bomb> bombs[] = {{"empty_gop.bomb", {Profile::kFast, 0, 2800, 2800, 128, 1}},
@@ -604,12 +604,12 @@ TEST(Damage, AskingIsLimited) {
       const std::uint64_t samples = static_cast<std::uint64_t>(info.gop_frames) *
                                     static_cast<std::uint64_t>(info.video.width) *
                                     static_cast<std::uint64_t>(info.video.height);
-      Limits of_samples, of_frames, of_memory;
-      of_samples.samples = samples - 1;
-      of_frames.frames = frames_in(info) - 1;
-      of_memory.memory = 20;
+      Limits sample_limit, frame_limit, memory_limit;
+      sample_limit.samples = samples - 1;
+      frame_limit.frames = frames_in(info) - 1;
+      memory_limit.memory = 20;
       for (const auto& [limits, name] :
-           {std::pair{of_samples, "samples"}, {of_frames, "frames"}, {of_memory, "memory"}}) {
+           {std::pair{sample_limit, "samples"}, {frame_limit, "frames"}, {memory_limit, "memory"}}) {
         source.seek(0);
         try {
           probe(source, limits);

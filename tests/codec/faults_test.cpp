@@ -325,11 +325,11 @@ TEST_F(Faults, WhatFailedFailsAgain) {
   p.verify = false;
   encode_volume(slices, p, stream, nullptr);
   for (const int threads : {1, 3}) {
-    DecoderParams of_films;
-    VolumeDecoderParams of_volumes;
-    of_films.threads = of_volumes.threads = threads;
-    fail_again([&] { return std::make_unique<OpenFilm>((folder_ / "input").string(), of_films); });
-    fail_again([&] { return std::make_unique<OpenVolume>(stream.bytes, of_volumes); });
+    DecoderParams film_params;
+    VolumeDecoderParams volume_params;
+    film_params.threads = volume_params.threads = threads;
+    fail_again([&] { return std::make_unique<OpenFilm>((folder_ / "input").string(), film_params); });
+    fail_again([&] { return std::make_unique<OpenVolume>(stream.bytes, volume_params); });
   }
 }
 

@@ -69,8 +69,8 @@ TEST(Labels, BlocksComeBack) {
   for (const auto& [frames, height, width] : shapes)
     for (const int bits : {1, 2, 8, 9, 16}) {
       const VideoInfo info = block_video(width, height, bits);
-      const Gop of_regions = regions(info, frames, 7, ++seed);
-      EXPECT_EQ(test::compare(decode_labels(encode_labels(of_regions, info), info, frames), of_regions).largest, 0)
+      const Gop label_gop = regions(info, frames, 7, ++seed);
+      EXPECT_EQ(test::compare(decode_labels(encode_labels(label_gop, info), info, frames), label_gop).largest, 0)
           << frames << "x" << height << "x" << width << ", " << bits << " bits";
       for (const test::Pattern pattern : {test::Pattern::kNoise, test::Pattern::kZero, test::Pattern::kExtremes}) {
         Gop gop(info, frames);

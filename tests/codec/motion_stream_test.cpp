@@ -211,7 +211,7 @@ TEST(MotionStream, RoundsByCostToTheNextInterval) {
   Encoder encoder(clip.info, p, unused);
   const CoefficientGop exact = encoder.transform(clip.gops[0]);
   const StreamHeader header =
-      make_header(clip.info, resolve(clip.info, p)).of_gop(exact.motion->places.levels, exact.motion->places.key);
+      make_header(clip.info, resolve(clip.info, p)).describe_gop(exact.motion->places.levels, exact.motion->places.key);
   EXPECT_EQ(header.centroid, kCostCentroid);
   std::vector<std::vector<LargeVector<float>>> results;
   int up = 0, down = 0;
@@ -477,7 +477,7 @@ TEST(MotionStream, DamageEndsBehindTheNextOpenGop) {
   EXPECT_EQ(compare(fewer[2], whole[3]).largest, 0);
   MemorySource source(lost.data(), lost.size());
   MemorySink sink;
-  EXPECT_EQ(rewrite(source, {.keep_partial = true}, sink).frames, 8u) << "what leans on what is lost goes with it";
+  EXPECT_EQ(rewrite(source, {.keep_partial = true}, sink).frames, 8u) << "what depends on what is lost goes with it";
 }
 
 // An extract leaves out what is damaged and the open GOPs behind it, up to the next closed one; and GOPs before the range

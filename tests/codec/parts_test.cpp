@@ -47,9 +47,9 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
   std::vector<WaitingGop> waiting;
   std::vector<PartEncoder*> by;
   for (const Gop& gop : clip.gops) {
-    const KeySchedule::Begins begins = schedule.next(gop.frames(), gop.begins_scene());
-    task.anew = begins.anew;
-    task.run = begins.run;
+    const KeySchedule::Start start = schedule.next(gop.frames(), gop.begins_scene());
+    task.must_close = start.must_close;
+    task.run = start.run;
     if (task.run) turn = (turn + 1) % parts.size();
     PartEncoder& part = *parts[turn];
     Gop copy = part.make_gop();

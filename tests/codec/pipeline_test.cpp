@@ -283,9 +283,9 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, c
   GopTask task;
   std::size_t turn = 0;
   for (const Gop& gop : clip.gops) {
-    const KeySchedule::Begins begins = schedule.next(gop.frames(), gop.begins_scene());
-    task.anew = begins.anew;
-    task.run = begins.run;
+    const KeySchedule::Start start = schedule.next(gop.frames(), gop.begins_scene());
+    task.must_close = start.must_close;
+    task.run = start.run;
     if (task.run) turn = (turn + 1) % parts.size();
     parts[turn]->tasks.emplace_back(&gop, task);
     ++task.number;
@@ -305,10 +305,10 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, c
         --part.asked;
       }
     };
-    for (const auto& [gop, of_gop] : part.tasks) {
+    for (const auto& [gop, gop_task] : part.tasks) {
       Gop copy = part.encoder->make_gop();
       copy = *gop;
-      part.encoder->push(std::move(copy), of_gop);
+      part.encoder->push(std::move(copy), gop_task);
       for (exchange(); part.asked > part.encoder->most_asked(); exchange()) part.encoder->advance();
     }
     part.encoder->flush();

@@ -462,8 +462,8 @@ TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
     for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
       EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
     const Gop other = picture(info, 3, pattern, 6);
-    std::vector<std::uint8_t> of_other;
-    coder.encode(block_of(other, info), {}, of_other);
+    std::vector<std::uint8_t> other_codeword;
+    coder.encode(block_of(other, info), {}, other_codeword);
     EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size()));
   }
 }

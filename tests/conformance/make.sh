@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Makes the conformance streams and the list of their MD5s:
-#   tests/conformance/make.sh [--anew] path/to/trivelet
-# Streams that are there stay: they bind the decoder. With --anew, when the format changes on purpose, all are made again.
+#   tests/conformance/make.sh [--all] path/to/trivelet
+# Streams that are there stay: they bind the decoder. With --all, when the format changes on purpose, all are made again.
 # The MD5s are those of the reference decoder (tests/reference/reference_decoder.py), which is written from FORMAT.md alone;
 # conformance_test compares the library with them.
 set -euo pipefail
-anew=
-if [ "${1-}" = --anew ]; then
-  anew=yes
+all=
+if [ "${1-}" = --all ]; then
+  all=yes
   shift
 fi
-[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 [--anew] path/to/trivelet" >&2; exit 2; }
+[ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: $0 [--all] path/to/trivelet" >&2; exit 2; }
 trivelet=$(realpath "$1")
 cd "$(dirname "$0")"
 python=${PYTHON:-/usr/bin/python3}
@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Of those that nothing can make again the decoder stays bound, whatever changes.
 kept=$(sed -n "s/^kept \([a-z0-9_]*\) .*/\1.tvl/p" make.sh)
-[ -z "$anew" ] || find . -name "*.tvl" $(printf "! -name %s " $kept) -delete
+[ -z "$all" ] || find . -name "*.tvl" $(printf "! -name %s " $kept) -delete
 : >"$work/list"
 
 # stream NAME SIZE FORMAT FRAMES CONTENT "ENCODER OPTIONS" "DECODER OPTIONS"...: without the latter whole only

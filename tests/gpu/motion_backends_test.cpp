@@ -366,7 +366,7 @@ TEST(MotionSearch, LeavesTheHostWhatFindsNoRoom) {
 }
 
 // A picture that wanders, or noise along which nothing moves, GOP by GOP.
-Clip of_kinds(const VideoInfo& info, int gop, const std::string& kinds) {
+Clip mixed_clip(const VideoInfo& info, int gop, const std::string& kinds) {
   Clip clip;
   clip.info = info;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -400,7 +400,7 @@ TEST(MotionSearch, OfGopsThatMayMoveChoosesTheSame) {
     p.temporal_levels = -1;
     p.gop_frames = gop;
     p.key_interval = 1000 * gop;
-    const Clip clip = of_kinds(test::video(side + 8, side, way == 2 ? "gbrp" : "yuv420p", 0), gop, kinds);
+    const Clip clip = mixed_clip(test::video(side + 8, side, way == 2 ? "gbrp" : "yuv420p", 0), gop, kinds);
     const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
     EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, 0).get(), clip, p));
     MemorySource source(expected.data(), expected.size());

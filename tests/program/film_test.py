@@ -704,7 +704,7 @@ def test_boxes(folder: Path, film: Path) -> None:
     run("demux", folder / "boxes.mkv", folder / "again.tvl", "-y")
     check((folder / "again.tvl").read_bytes() == tvl.read_bytes(), "demux: the same stream")
     run("encode", tvl, folder / "again.tvl", *FAST)
-    check(json.loads(run("info", folder / "again.tvl", "--json"))["metadata"] == told, "encoding a stream anew keeps them")
+    check(json.loads(run("info", folder / "again.tvl", "--json"))["metadata"] == told, "encoding again keeps them")
     check("chapters" in run("decode", tvl, folder / "boxes.y4m", "-y"), "Y4M holds no chapters, and says so")
     run("encode", film, folder / "again.tvl", *FAST, "--only-video")
     check("metadata" not in json.loads(run("info", folder / "again.tvl", "--json")), "--only-video")

@@ -95,7 +95,7 @@ def main() -> int:
                 wanted = hashlib.md5(whole[n * bytes_per_frame : (n + 1) * bytes_per_frame]).hexdigest()
                 check(abs(int(time) / 1e9 - n / 25) < 0.0011, f"{options}: sought {n / 25} s, shown {time} ns")
                 check(sum_of_bytes == wanted, f"{options}: another picture at {n / 25} s")
-            # From end to end each GOP is decoded once, also where it leans on the one before.
+            # From end to end each GOP is decoded once, also where it depends on the one before.
             gops = len(json.loads(subprocess.run([program, "info", film, "--json"], capture_output=True).stdout)["gops"])
             said = subprocess.run([sys.argv[3], film], env=environment, capture_output=True, text=True, timeout=120)
             check(said.stdout.strip() == str(gops), f"{options}: {gops} GOPs, decoded {said.stdout} {said.stderr[-300:]}")

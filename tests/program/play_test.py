@@ -112,7 +112,7 @@ def test_playing(folder: Path) -> None:
 
 
 def test_each_gop_once(folder: Path) -> None:
-    """Played from end to end each GOP is decoded once, though most lean on the one before; a jump into one costs two."""
+    """Played from end to end each GOP is decoded once, though most depend on the one before; a jump costs two."""
     film, stream = folder / "moving.mkv", folder / "moving.tvl"
     source = f"testsrc2=size={WIDTH}x{HEIGHT}:rate=12:duration=4"
     subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", source, "-pix_fmt", "yuv420p", "-c:v", "ffv1", str(film)],

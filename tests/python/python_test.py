@@ -735,7 +735,7 @@ class Files(unittest.TestCase):
                 at = int(RANDOM.integers(0, len(stream)))
                 damaged[at] ^= 1 << int(RANDOM.integers(0, 8))
                 try:
-                    np.testing.assert_array_equal(trivelet.decode(damaged), array)  # where nothing leans on it
+                    np.testing.assert_array_equal(trivelet.decode(damaged), array)  # where nothing depends on it
                 except trivelet.Error as error:
                     self.assertGreater(len(str(error)), 10)
                     refused += 1
@@ -1118,7 +1118,7 @@ class Together(unittest.TestCase):
             writer.write(np.zeros((16, 16), np.uint8))
             writer.close()
             next(trivelet.VideoReader(io.BytesIO(file.getvalue())))  # and left
-            trivelet.VideoWriter(io.BytesIO(), 16, 16, "gray")  # likewise
+            trivelet.VideoWriter(io.BytesIO(), 16, 16, "gray")  # left unfinished
 
         def memory() -> int:
             return int(re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())[1])

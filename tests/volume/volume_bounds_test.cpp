@@ -59,9 +59,9 @@ std::uint64_t hostile_bits(VoxelType type, std::mt19937_64& random) {
   if (is_real(type)) {
     const double sign = random() % 2 ? 1 : -1;
     const int most = type == VoxelType::kF32 ? 38 : 300;
-    const double of_any_size = sign * std::pow(10.0, static_cast<double>(random() % 40) - 20 - (most > 38 ? 100 : 0));
+    const double any_magnitude = sign * std::pow(10.0, static_cast<double>(random() % 40) - 20 - (most > 38 ? 100 : 0));
     const double value = random() % 4 == 0 ? 0
-                         : random() % 2    ? of_any_size
+                         : random() % 2    ? any_magnitude
                                            : sign * static_cast<double>(random() % 1000);
     std::uint64_t b = 0;
     if (type == VoxelType::kF64) {

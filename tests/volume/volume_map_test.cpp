@@ -51,19 +51,19 @@ TEST(VolumeMap, exact_for_every_type) {
           VolumeAnalysis analysis(f);
           analysis.add(stored.data(), kWidth * 10);
           analysis.add(stored.data() + f.bytes() * kWidth * 10, kWidth * (kHeight - 10));
-          VolumeAnalysis of_parts(f);  // seen by several, put together
+          VolumeAnalysis joined(f);  // seen by several, put together
           for (const auto& [first, rows] : {std::pair{0, 0}, std::pair{9, kHeight - 9}, std::pair{0, 9}}) {
             VolumeAnalysis part(f);
             part.add(stored.data() + f.bytes() * static_cast<std::size_t>(kWidth * first),
                      static_cast<std::size_t>(kWidth * rows));
-            of_parts.add(part);
+            joined.add(part);
           }
-          EXPECT_EQ(of_parts.distinct(), analysis.distinct());
-          EXPECT_EQ(of_parts.not_finite(), analysis.not_finite());
+          EXPECT_EQ(joined.distinct(), analysis.distinct());
+          EXPECT_EQ(joined.not_finite(), analysis.not_finite());
           for (const bool palette : {false, true}) {
             if (palette && analysis.distinct() == 0) continue;
             const VolumeMap map = exact_map(analysis, palette);
-            EXPECT_EQ(exact_map(of_parts, palette), map);
+            EXPECT_EQ(exact_map(joined, palette), map);
             palettes += palette;
             if (map.planes() * channels > 4) {
               EXPECT_THROW((void)map.pixel_format(), Error);

@@ -67,7 +67,7 @@ TRIVELET_HOST_DEVICE static inline float rounded_by_cost(float c, float around, 
 /// Rounds the coefficients of a subband. `memory` is scratch that calls can share.
 void round_by_cost(const Field<float>& band, float step, float inverse_step, float lambda, std::vector<float>& memory);
 
-/// Rounds all coefficients of a lossy GOP for a quantiser step. `header` is as StreamHeader::of_gop() gives it.
+/// Rounds all coefficients of a lossy GOP for a quantiser step. `header` is as StreamHeader::describe_gop() gives it.
 void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool);
 
 }  // namespace trivelet

@@ -38,9 +38,9 @@ struct Model {
   std::array<dense::State, kLengths> run;
   dense::State flat;
   std::vector<dense::State> first;       ///< by which neighbours equal the first candidate
-  std::vector<dense::State> first_near;  ///< likewise, of the near ones
+  std::vector<dense::State> first_near;  ///< by which near neighbours equal it
   std::vector<dense::State> later;       ///< by candidate, and which near neighbours equal it and the first one
-  std::vector<dense::State> later_near;  ///< likewise, of the nearest ones
+  std::vector<dense::State> later_near;  ///< by candidate, and which nearest neighbours equal it and the first one
   std::vector<dense::State> tree;        ///< of the bits of a number
 
   void start(int bits) {
@@ -177,16 +177,17 @@ struct BlockCoder {
   std::int16_t code_among(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
     const Candidates candidates(around);
     const std::int16_t first = candidates.number[0];
-    const std::uint32_t of_first = pattern_of(around, first);
-    if (decide(model.first[of_first], model.first_near[low_bits(of_first, kNear)], number == first)) return first;
+    const std::uint32_t first_pattern = pattern_of(around, first);
+    if (decide(model.first[first_pattern], model.first_near[low_bits(first_pattern, kNear)], number == first))
+      return first;
     if (sample_bits == 1) return code_number(number, first);
     for (int i = 1; i < candidates.count; ++i) {
       const std::int16_t candidate = candidates.number[static_cast<std::size_t>(i)];
       const std::uint32_t pattern = pattern_of(around, candidate);
       const auto of = static_cast<std::uint32_t>(i - 1);
-      const std::uint32_t many = (of << kNear | low_bits(pattern, kNear)) << kNear | low_bits(of_first, kNear);
+      const std::uint32_t many = (of << kNear | low_bits(pattern, kNear)) << kNear | low_bits(first_pattern, kNear);
       const std::uint32_t few =
-          (of << kNearest | low_bits(pattern, kNearest)) << kNearest | low_bits(of_first, kNearest);
+          (of << kNearest | low_bits(pattern, kNearest)) << kNearest | low_bits(first_pattern, kNearest);
       if (decide(model.later[many], model.later_near[few], number == candidate)) return candidate;
     }
     return code_number(number, first);
@@ -210,9 +211,9 @@ struct BlockCoder {
         int end = x + 1;
         while (alike[static_cast<std::size_t>(end)]) ++end;
         const auto length = static_cast<unsigned>(end - x);
-        const auto of_length = std::min<std::size_t>(std::bit_width(length) - 1, kLengths - 1);
+        const auto magnitude = std::min<std::size_t>(std::bit_width(length) - 1, kLengths - 1);
         const bool all = !Bits::kReading && std::all_of(row + x, row + end, [&](auto v) { return v == expected; });
-        if (decide(model.run[of_length], all)) {
+        if (decide(model.run[magnitude], all)) {
           if constexpr (Bits::kReading) std::fill(row + x, row + end, expected);
           x = end;
           continue;

@@ -57,7 +57,7 @@ const AVCodec* helped_decoder(AVCodecID id, const AVCodec* preferred) {
 
 // True if a packet of H.264 is an IDR picture, after which no earlier picture is referred to (ITU-T H.264, 7.4.1.2.4).
 // Units with lengths, as in MP4 and Matroska, are examined; others are not.
-bool begins_anew(const AVPacket& packet, const AVCodecParameters& coded) {
+bool is_idr(const AVPacket& packet, const AVCodecParameters& coded) {
   constexpr int kIdr = 5;
   if (coded.codec_id != AV_CODEC_ID_H264 || coded.extradata_size < 5 || coded.extradata[0] != 1) return false;
   const std::size_t head = (coded.extradata[4] & 3u) + 1;
@@ -361,7 +361,7 @@ void PictureDecoder::seek(const Entry& entry) {
   has_packet_ = read_packet();
   // FFmpeg's H.264 decoder loses its state when it is flushed, and to start that of a GPU takes a tenth of a second. So
   // before a picture that needs no earlier one, pictures that are left from another position are skipped instead.
-  if (!has_packet_ || !all_before || !begins_anew(*packet_, *stream_->codecpar)) {
+  if (!has_packet_ || !all_before || !is_idr(*packet_, *stream_->codecpar)) {
     avcodec_flush_buffers(codec_.get());
     latest_ = has_packet_ && packet_->pts != AV_NOPTS_VALUE ? packet_->pts : INT64_MIN;
   }

@@ -177,10 +177,10 @@ std::string WantedFields::lost(const std::string& path) const {
     if (!what.empty()) text += (text.empty() ? "" : ", ") + what;
   };
   const auto date = std::find_if(tags_.begin(), tags_.end(), [](const auto& t) { return t.first == "creation_time"; });
-  Tags of_film = tags_of(found->metadata);
+  Tags film_tags = tags_of(found->metadata);
   for (unsigned i = 0; i < found->nb_programs; ++i)
-    for (auto& tag : tags_of(found->programs[i]->metadata)) of_film.push_back(std::move(tag));
-  add(not_in(tags_, of_film, "", ""));
+    for (auto& tag : tags_of(found->programs[i]->metadata)) film_tags.push_back(std::move(tag));
+  add(not_in(tags_, film_tags, "", ""));
   bool looked = false;
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
     const Track& track = tracks_[i];

@@ -42,11 +42,11 @@ AVRational luminance(std::uint32_t value) {
 
 /// The stream's side data, otherwise the frame's; null if there is none of this kind.
 template <class T>
-const T* find(const AVStream& stream, AVPacketSideDataType of_stream, const AVFrame& frame,
-              AVFrameSideDataType of_frame) {
-  if (const std::uint8_t* data = av_stream_get_side_data(&stream, of_stream, nullptr))
+const T* find(const AVStream& stream, AVPacketSideDataType stream_type, const AVFrame& frame,
+              AVFrameSideDataType frame_type) {
+  if (const std::uint8_t* data = av_stream_get_side_data(&stream, stream_type, nullptr))
     return reinterpret_cast<const T*>(data);
-  const AVFrameSideData* data = av_frame_get_side_data(&frame, of_frame);
+  const AVFrameSideData* data = av_frame_get_side_data(&frame, frame_type);
   return data != nullptr ? reinterpret_cast<const T*>(data->data) : nullptr;
 }
 
