@@ -195,34 +195,7 @@ void add_input_options(Command& app, InputOptions& options, bool with_target) {
 
 namespace {
 bool is_picture_size(const std::string& text) { return text.find('x') != std::string::npos; }
-}  // namespace
-
-io::ReaderOptions reader_options(const InputOptions& options, const Common& common) {
-  io::ReaderOptions reader;
-  reader.format = options.format;
-  reader.allow_outside = options.allow_outside;
-  reader.recover = options.recover;
-  reader.stream = options.stream;
-  reader.limits = limits(common);
-  for (const std::string& size : options.sizes) {
-    if (!is_picture_size(size)) {
-      require(options.sizes_may_be_targets, ErrorKind::kBadArgument,
-              "--size " + size + ": write width x height, e.g. 1920x1080");
-      continue;
-    }
-    require(reader.width == 0, ErrorKind::kBadArgument, "--size is given twice: " + size);
-    std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
-  }
-  if (!options.pixel_format.empty()) {
-    (void)io::samples_of(options.pixel_format);  // which refuses unknown names
-    reader.pixel_format = options.pixel_format;
-  }
-  if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
-  reader.threads = common.threads;
-  return reader;
-}
-
-void add_coding_options(Command& app, CodingOptions& options) {
+void add_quality_options(Command& app, CodingOptions& options) {
   auto quality =
       app.add_option("-q,--quality", options.quality,
                      "Constant quality, 0..100; 12 more halve the quantiser step, 100 is a step of 1/2 at 8 bits")
@@ -263,7 +236,9 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .one_of({"psnr", "visual"})
       .show_default()
       .group(kQualityGroup);
+}
 
+void add_structure_options(Command& app, CodingOptions& options) {
   app.add_option("--gop", options.gop,
                  "Frames of a GOP, 1..128, which are coded together. Predicted small pictures have up to 66")
       .range(1, 128)
@@ -315,6 +290,38 @@ void add_coding_options(Command& app, CodingOptions& options) {
       .type_name("N")
       .group(kStructureGroup);
   app.add_flag("--no-scene-cuts", options.no_scene_cuts, "Do not begin a new GOP at scene cuts").group(kStructureGroup);
+}
+
+}  // namespace
+
+io::ReaderOptions reader_options(const InputOptions& options, const Common& common) {
+  io::ReaderOptions reader;
+  reader.format = options.format;
+  reader.allow_outside = options.allow_outside;
+  reader.recover = options.recover;
+  reader.stream = options.stream;
+  reader.limits = limits(common);
+  for (const std::string& size : options.sizes) {
+    if (!is_picture_size(size)) {
+      require(options.sizes_may_be_targets, ErrorKind::kBadArgument,
+              "--size " + size + ": write width x height, e.g. 1920x1080");
+      continue;
+    }
+    require(reader.width == 0, ErrorKind::kBadArgument, "--size is given twice: " + size);
+    std::tie(reader.width, reader.height) = parse_pair(size, "--size", "width x height, e.g. 1920x1080");
+  }
+  if (!options.pixel_format.empty()) {
+    (void)io::samples_of(options.pixel_format);  // which refuses unknown names
+    reader.pixel_format = options.pixel_format;
+  }
+  if (!options.frame_rate.empty()) reader.frame_rate = parse_frame_rate(options.frame_rate);
+  reader.threads = common.threads;
+  return reader;
+}
+
+void add_coding_options(Command& app, CodingOptions& options) {
+  add_quality_options(app, options);
+  add_structure_options(app, options);
 }
 
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,

@@ -301,6 +301,41 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
   return kExitDone;
 }
 
+namespace {
+
+double rms_of(const VolumeError& error) { return std::sqrt(error.squared / static_cast<double>(error.scalars)); }
+
+void print_json(const std::string& a, const std::string& b, const io::VolumeInfo& info, const VolumeError& error) {
+  Json out;
+  out.begin_object();
+  out.member("a", a);
+  out.member("b", b);
+  out.member("identical", error.different == 0);
+  out.member("psnr", error.psnr());
+  out.member("peak", error.largest - error.least);
+  out.member("rms_error", rms_of(error));
+  out.member("max_error", error.max);
+  out.member("max_error_scaled", error.max * std::fabs(info.slope));
+  out.member("different", error.different);
+  out.member("scalars", error.scalars);
+  out.end_object();
+  fmt::print("{}", out.text());
+}
+
+void print_text(const io::VolumeInfo& info, const VolumeError& error) {
+  fmt::print("volume       {}x{}x{}{} {}, values {:g}..{:g}\n", info.width, info.height, info.slices,
+             info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),
+             error.least, error.largest);
+  fmt::print("PSNR         {} (peak {:g})\n", format_psnr(error.psnr()), error.largest - error.least);
+  fmt::print("max error    {:g}{}\n", error.max,
+             info.slope != 1 ? fmt::format(" stored, {:g} scaled", error.max * std::fabs(info.slope)) : "");
+  fmt::print("RMS error    {:.4g}\n", rms_of(error));
+  fmt::print("different    {} of {} values\n", error.different, error.scalars);
+  if (error.different == 0) fmt::print("identical\n");
+}
+
+}  // namespace
+
 int compare_volumes(const std::string& a, const std::string& b, const VolumeTyped& typed, bool json,
                     const std::string& csv_path, double min_psnr, const Common& common) {
   const auto open = [&](const std::string& path) {
@@ -348,33 +383,10 @@ int compare_volumes(const std::string& a, const std::string& b, const VolumeType
     progress.finish();
   }
   if (csv) csv->commit();
-  const double rms = std::sqrt(error.squared / static_cast<double>(error.scalars));
-  if (json) {
-    Json out;
-    out.begin_object();
-    out.member("a", a);
-    out.member("b", b);
-    out.member("identical", error.different == 0);
-    out.member("psnr", error.psnr());
-    out.member("peak", error.largest - error.least);
-    out.member("rms_error", rms);
-    out.member("max_error", error.max);
-    out.member("max_error_scaled", error.max * std::fabs(x.slope));
-    out.member("different", error.different);
-    out.member("scalars", error.scalars);
-    out.end_object();
-    fmt::print("{}", out.text());
-  } else if (csv_path != "-") {
-    fmt::print("volume       {}x{}x{}{} {}, values {:g}..{:g}\n", x.width, x.height, x.slices,
-               x.volumes > 1 ? fmt::format("x{}", x.volumes) : "", trivelet::to_string(x.voxel.type), error.least,
-               error.largest);
-    fmt::print("PSNR         {} (peak {:g})\n", format_psnr(error.psnr()), error.largest - error.least);
-    fmt::print("max error    {:g}{}\n", error.max,
-               x.slope != 1 ? fmt::format(" stored, {:g} scaled", error.max * std::fabs(x.slope)) : "");
-    fmt::print("RMS error    {:.4g}\n", rms);
-    fmt::print("different    {} of {} values\n", error.different, error.scalars);
-    if (error.different == 0) fmt::print("identical\n");
-  }
+  if (json)
+    print_json(a, b, x, error);
+  else if (csv_path != "-")
+    print_text(x, error);
   require(error.psnr() >= min_psnr, ErrorKind::kMismatch,
           fmt::format("PSNR {} is below {} dB", format_psnr(error.psnr()), min_psnr));
   return kExitDone;

@@ -179,6 +179,26 @@ void visit_stream_header(IO& io, Header& h) {
 bool reversible_wavelet(Wavelet w) { return w != Wavelet::kCdf97; }
 bool real_wavelet(Wavelet w) { return w != Wavelet::kRev137; }
 
+void check_components(const StreamHeader& h) {
+  for (std::size_t c = 0; c < h.components.size(); ++c) {
+    const ComponentHeader& ch = h.components[c];
+    if (!(ch.weight > 1e-6f && ch.weight < 1e6f))
+      bad("stream header: weight of component " + std::to_string(c) + " out of range");
+    if (ch.offset < -65536 || ch.offset > 65536)
+      bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
+    for (const std::uint8_t s : ch.scale)
+      if (h.lossless && s != 64) bad("stream header: a scale of " + std::to_string(s) + " in a lossless stream");
+    if (ch.spatial_levels > h.spatial_levels)
+      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) +
+          " levels, the stream " + std::to_string(h.spatial_levels));
+    if (h.layout == Layout::kDyadic && h.temporal_levels > ch.spatial_levels)
+      bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " +
+          std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " spatial ones");
+    if (h.colour_transform && c < 3 && ch.spatial_levels != h.components[0].spatial_levels)
+      bad("stream header: colour planes with different levels");
+  }
+}
+
 void check_predictive(const StreamHeader& h) {
   if (!h.lossless || h.layout != Layout::kT2d || h.temporal_levels != 0 || h.spatial_levels != 0 || h.layers != 1 ||
       h.colour_transform != 0 || h.motion)
@@ -274,26 +294,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
     bad("stream header: blocks of labels in a profile that is not the predictive one");
   if (h.moved && (h.profile != Profile::kPredictive || h.known_ahead))
     bad("stream header: frames of the predictive profile move where another profile or a fast form of it is coded");
-  std::uint64_t samples = 0;
-  for (std::size_t c = 0; c < h.components.size(); ++c) {
-    const ComponentHeader& ch = h.components[c];
-    if (!(ch.weight > 1e-6f && ch.weight < 1e6f))
-      bad("stream header: weight of component " + std::to_string(c) + " out of range");
-    if (ch.offset < -65536 || ch.offset > 65536)
-      bad("stream header: offset of component " + std::to_string(c) + " is " + std::to_string(ch.offset));
-    for (const std::uint8_t s : ch.scale)
-      if (h.lossless && s != 64) bad("stream header: a scale of " + std::to_string(s) + " in a lossless stream");
-    if (ch.spatial_levels > h.spatial_levels)
-      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) +
-          " levels, the stream " + std::to_string(h.spatial_levels));
-    if (h.layout == Layout::kDyadic && h.temporal_levels > ch.spatial_levels)
-      bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " +
-          std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " spatial ones");
-    if (h.colour_transform && c < 3 && ch.spatial_levels != h.components[0].spatial_levels)
-      bad("stream header: colour planes with different levels");
-    samples += static_cast<std::uint64_t>(h.video.component_width(static_cast<int>(c))) *
-               static_cast<std::uint64_t>(h.video.component_height(static_cast<int>(c))) * h.gop_frames;
-  }
+  check_components(h);
+  const std::uint64_t samples = h.samples(h.gop_frames);
   require(samples <= kMaxGopSamples, ErrorKind::kUnsupported,
           "GOPs of " + std::to_string(samples) + " samples; the limit is " + std::to_string(kMaxGopSamples));
   return h;
@@ -383,6 +385,74 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   return std::move(out.bytes);
 }
 
+namespace {
+
+// The temporal levels of a GOP with motion.
+std::uint8_t read_motion_levels(ByteReader& r, const StreamHeader& stream) {
+  std::uint8_t levels = stream.temporal_levels;
+  if (levels == 0) bad("GOP header: motion without temporal levels");
+  if (stream.levels_by_gop) r.fixed(levels);
+  if (levels < 1 || levels > stream.temporal_levels)
+    bad("GOP header: " + std::to_string(levels) + " temporal levels, must be 1.." +
+        std::to_string(stream.temporal_levels));
+  return levels;
+}
+
+std::vector<FrameTime> read_times(ByteReader& r, int frames, bool irregular) {
+  std::vector<FrameTime> times;
+  FrameTime t;
+  r.signed_varint(t.pts);
+  r.signed_varint(t.duration);
+  times.push_back(t);
+  for (int i = 1; i < frames; ++i) {
+    std::int64_t gap = 0;
+    std::int64_t change = 0;
+    if (irregular) {
+      r.signed_varint(gap);
+      r.signed_varint(change);
+    }
+    t.pts = add(add(t.pts, t.duration), gap);
+    t.duration = add(t.duration, change);
+    times.push_back(t);
+  }
+  return times;
+}
+
+std::vector<std::uint8_t> read_frame_gains(ByteReader& r, int frames) {
+  std::vector<std::uint8_t> gains(static_cast<std::size_t>(frames), 64);
+  std::uint64_t listed = 0;
+  r.varint(listed);
+  if (listed > gains.size()) bad("GOP header: gains of " + std::to_string(listed) + " frames");
+  std::uint64_t next = 0;
+  for (std::uint64_t i = 0; i < listed; ++i) {
+    std::uint64_t gap = 0;
+    std::uint8_t gain = 0;
+    r.varint(gap);
+    r.fixed(gain);
+    if (gap >= gains.size() - next || gain == 0)
+      bad("GOP header: a frame gain of " + std::to_string(gain) + " or its place is out of range");
+    gains[static_cast<std::size_t>(next + gap)] = gain;
+    next += gap + 1;
+    if (next == gains.size() && i + 1 < listed) bad("GOP header: gains of frames behind the last");
+  }
+  return gains;
+}
+
+// Chunks follow one another, the first `g.body_bytes` behind the header.
+std::vector<ChunkEntry> read_chunk_table(ByteReader& r, GopHeader& g, std::size_t count) {
+  std::vector<ChunkEntry> entries(count);
+  for (ChunkEntry& c : entries) {
+    r.varint(c.size);
+    if (c.size > 0) r.fixed(c.crc);
+    c.offset = g.body_bytes;
+    if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
+    g.body_bytes += c.size;
+  }
+  return entries;
+}
+
+}  // namespace
+
 GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std::size_t size) {
   if (!crc_matches(bytes, size)) bad("GOP header: checksum does not match");
   ByteReader r(bytes + 4, size - 8, "GOP header");
@@ -400,32 +470,10 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   if (flags & kGopKeyLast) g.key = flags & kGopOpen ? GopKey::kOpen : GopKey::kLast;
   if ((flags & (kGopKeyLast | kGopOpen)) && !((flags & kGopHasMotion) && (flags & kGopKeyLast)))
     bad("GOP header: flags " + std::to_string(flags) + " contradict each other");
-  std::uint8_t levels = 0;  // of a GOP with motion
-  if (flags & kGopHasMotion) {
-    levels = stream.temporal_levels;
-    if (levels == 0) bad("GOP header: motion without temporal levels");
-    if (stream.levels_by_gop) r.fixed(levels);
-    if (levels < 1 || levels > stream.temporal_levels)
-      bad("GOP header: " + std::to_string(levels) + " temporal levels, must be 1.." +
-          std::to_string(stream.temporal_levels));
-  }
+  const std::uint8_t levels = flags & kGopHasMotion ? read_motion_levels(r, stream) : 0;
   if (g.key == GopKey::kLast && g.frames < 1 << levels)
     bad("GOP header: " + std::to_string(g.frames) + " frames are too few to have their key frame last");
-  FrameTime t;
-  r.signed_varint(t.pts);
-  r.signed_varint(t.duration);
-  g.times.push_back(t);
-  for (int i = 1; i < g.frames; ++i) {
-    std::int64_t gap = 0;
-    std::int64_t change = 0;
-    if (flags & kGopIrregularTimes) {
-      r.signed_varint(gap);
-      r.signed_varint(change);
-    }
-    t.pts = add(add(t.pts, t.duration), gap);
-    t.duration = add(t.duration, change);
-    g.times.push_back(t);
-  }
+  g.times = read_times(r, g.frames, (flags & kGopIrregularTimes) != 0);
   g.has_hash = (flags & kGopHasHash) != 0;
   if (g.has_hash) r.fixed(g.hash);
   if (!stream.lossless) {
@@ -435,36 +483,9 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   if (flags & kGopHasGains) {
     if (stream.lossless || stream.layout != Layout::kT2d || (flags & kGopHasMotion))
       bad("GOP header: frame gains in a stream that cannot have them");
-    g.frame_gains.assign(static_cast<std::size_t>(g.frames), 64);
-    std::uint64_t listed = 0;
-    r.varint(listed);
-    if (listed > static_cast<std::uint64_t>(g.frames))
-      bad("GOP header: gains of " + std::to_string(listed) + " frames");
-    std::uint64_t next = 0;
-    for (std::uint64_t i = 0; i < listed; ++i) {
-      std::uint64_t gap = 0;
-      std::uint8_t gain = 0;
-      r.varint(gap);
-      r.fixed(gain);
-      if (gap >= static_cast<std::uint64_t>(g.frames) - next || gain == 0)
-        bad("GOP header: a frame gain of " + std::to_string(gain) + " or its place is out of range");
-      g.frame_gains[static_cast<std::size_t>(next + gap)] = gain;
-      next += gap + 1;
-      if (next == static_cast<std::uint64_t>(g.frames) && i + 1 < listed)
-        bad("GOP header: gains of frames behind the last");
-    }
+    g.frame_gains = read_frame_gains(r, g.frames);
   }
-  const auto table = [&](std::vector<ChunkEntry>& entries, std::size_t count) {
-    entries.resize(count);
-    for (auto& c : entries) {
-      r.varint(c.size);
-      if (c.size > 0) r.fixed(c.crc);
-      c.offset = g.body_bytes;
-      if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
-      g.body_bytes += c.size;
-    }
-  };
-  if (flags & kGopHasMotion) table(g.motion, levels);
+  if (flags & kGopHasMotion) g.motion = read_chunk_table(r, g, levels);
   r.fixed(g.planes);
   if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
   g.layer_top.resize(stream.layers);
@@ -473,8 +494,9 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
     if (l > g.planes)
       bad("GOP header: a layer begins at plane " + std::to_string(l) + " of " + std::to_string(g.planes));
   }
-  table(g.chunks, static_cast<std::size_t>(stream.layers) * static_cast<std::size_t>(g.temporal_bands(stream)) *
-                      (stream.spatial_levels + 1u));
+  g.chunks = read_chunk_table(r, g,
+                              static_cast<std::size_t>(stream.layers) *
+                                  static_cast<std::size_t>(g.temporal_bands(stream)) * (stream.spatial_levels + 1u));
   g.room = r.rest();
   return g;
 }

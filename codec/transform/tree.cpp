@@ -91,6 +91,116 @@ int arity(const Decomposition& d, int k) {
   return level < d.temporal_levels ? 8 : 4;
 }
 
+// A family without its levels; `before` are those of the temporal bands before it.
+Family make_family(const SubbandTable& table, int temporal_band, const std::vector<Family>& before) {
+  Family f;
+  f.temporal_band = temporal_band;
+  f.frames = table.frames(temporal_band);
+  f.root_frames = arity(table.decomposition(), 1) == 8 ? ceil_div(f.frames, 2) : f.frames;
+  for (int p = temporal_band - 1; p >= 0 && f.parent < 0; --p)
+    if (table.frames(p) > 0) f.parent = p;
+  if (f.parent >= 0)
+    for (int t = 0; t < f.root_frames; ++t)
+      f.parent_frame.push_back(
+          std::min(f.parent == 0 ? t : t >> 1, before[static_cast<std::size_t>(f.parent)].root_frames - 1));
+  return f;
+}
+
+std::vector<TreeLevel> make_levels(const SubbandTable& table, int root_frames, int group_columns) {
+  const Decomposition& d = table.decomposition();
+  SlotMap map;
+  map.group_columns = group_columns;
+  std::size_t slots = static_cast<std::size_t>(root_frames) * static_cast<std::size_t>(group_columns) *
+                      static_cast<std::size_t>(group_columns);
+  std::vector<TreeLevel> levels;
+  for (int k = 0; k <= d.spatial_levels; ++k) {
+    TreeLevel l;
+    l.arity = arity(d, std::max(1, k));
+    if (k != 1) {
+      map.arities.push_back(l.arity);
+      slots *= static_cast<std::size_t>(l.arity);
+    }
+    l.orientations = k == 0 ? 1 : table.orientations();
+    l.words = static_cast<int>((slots + 63) / 64);
+    l.side = group_columns << std::max(1, k);
+    for (std::size_t i = 0; i < 64; ++i) l.slot[i] = map(i);
+    l.kind = kind_of(l.slot);
+    l.base.resize(static_cast<std::size_t>(l.words));
+    for (std::size_t w = 0; w < l.base.size(); ++w) l.base[w] = map(w * 64);
+    levels.push_back(std::move(l));
+  }
+  return levels;
+}
+
+// LevelMasks::valid of level k in the block at by, bx.
+std::vector<std::uint64_t> valid_slots(const BlockGrid& grid, const Family& f, int k, int by, int bx) {
+  const TreeLevel& l = f.levels[static_cast<std::size_t>(k)];
+  std::vector<std::uint64_t> valid(static_cast<std::size_t>(l.words) * static_cast<std::size_t>(l.orientations), 0);
+  for (int i = 0; i < l.orientations; ++i) {
+    const Subband& band = grid.table().at(f.temporal_band, k, BlockGrid::orientation(k, i));
+    const BlockGrid::Patch p = grid.patch(band, by, bx);
+    for (int w = 0; w < l.words; ++w) {
+      const WordBase& base = l.base[static_cast<std::size_t>(w)];
+      std::uint64_t v = 0;
+      if (base.t >= band.shape.frames || base.y >= p.height || base.x >= p.width) continue;
+      for (std::size_t s = 0; s < 64; ++s)
+        if (base.t + l.slot[s].t < band.shape.frames && base.y + l.slot[s].y < p.height &&
+            base.x + l.slot[s].x < p.width)
+          v |= std::uint64_t{1} << s;
+      valid[static_cast<std::size_t>(i * l.words + w)] = v;
+    }
+  }
+  return valid;
+}
+
+// LevelMasks::child of level k. `finer` are the masks of level k + 1. A child group exists if any of its slots is valid
+// or has an existing child of its own.
+std::vector<std::uint64_t> child_groups(const Family& f, int k, const LevelMasks& finer) {
+  const TreeLevel& l = f.levels[static_cast<std::size_t>(k)];
+  const TreeLevel& cl = f.levels[static_cast<std::size_t>(k) + 1];
+  const auto exists = [&](int i, int w) -> std::uint64_t {
+    const auto at = static_cast<std::size_t>(i * cl.words + w);
+    return any_in_group(finer.valid[at] | (finer.child.empty() ? 0 : finer.child[at]), cl.arity);
+  };
+  std::vector<std::uint64_t> child;
+  if (k == 0) {
+    for (int i = 0; i < cl.orientations; ++i)
+      for (int w = 0; w < cl.words; ++w) child.push_back(exists(i, w));
+    return child;
+  }
+  child.assign(static_cast<std::size_t>(l.words) * static_cast<std::size_t>(l.orientations), 0);
+  const int groups = 64 / cl.arity;
+  for (int i = 0; i < l.orientations; ++i)
+    for (int w = 0; w < l.words; ++w)
+      for (int j = 0; j < cl.arity && w * cl.arity + j < cl.words; ++j)
+        child[static_cast<std::size_t>(i * l.words + w)] |= exists(i, w * cl.arity + j) << (j * groups);
+  return child;
+}
+
+FamilyMasks family_masks(const BlockGrid& grid, const Family& f, int by, int bx) {
+  const auto last = f.levels.size() - 1;
+  FamilyMasks masks;
+  masks.levels.resize(f.levels.size());
+  for (std::size_t k = last + 1; k-- > 0;) {
+    LevelMasks& m = masks.levels[k];
+    m.valid = valid_slots(grid, f, static_cast<int>(k), by, bx);
+    if (k < last) {
+      m.child = child_groups(f, static_cast<int>(k), masks.levels[k + 1]);
+    } else if (k > 0) {
+      m.child.assign(m.valid.size(), 0);
+    }
+  }
+  const TreeLevel& root = f.levels[0];
+  for (int w = 0; w < root.words; ++w) {
+    std::uint64_t e = any_in_group(masks.levels[0].valid[static_cast<std::size_t>(w)], root.arity);
+    if (last > 0)
+      for (int i = 0; i < f.levels[1].orientations; ++i)
+        e |= masks.levels[0].child[static_cast<std::size_t>(i * f.levels[1].words + w)];
+    masks.root_exists.push_back(static_cast<std::uint16_t>(e));
+  }
+  return masks;
+}
+
 }  // namespace
 
 GridSize grid_size(const Shape& shape, const Decomposition& d, int block_size) {
@@ -123,52 +233,15 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
     : table_(shape, d, reversible) {
   require(block_size == 32 || block_size == 64 || block_size == 128 || block_size == 256, ErrorKind::kBadArgument,
           "block size must be 32, 64, 128 or 256, not " + std::to_string(block_size));
-  const int levels = d.spatial_levels;
-  group_columns_ = std::max(1, block_size >> (levels + 1));
+  group_columns_ = std::max(1, block_size >> (d.spatial_levels + 1));
 
   const Shape low = table_.lowest(0).shape;
   rows_ = std::max(1, ceil_div(ceil_div(low.height, 2), group_columns_));
   columns_ = std::max(1, ceil_div(ceil_div(low.width, 2), group_columns_));
 
   for (int b = 0; b < table_.temporal_bands(); ++b) {
-    Family f;
-    f.temporal_band = b;
-    f.frames = table_.frames(b);
-    const int root_arity = arity(d, 1);
-    f.root_frames = root_arity == 8 ? ceil_div(f.frames, 2) : f.frames;
-    for (int p = b - 1; p >= 0 && f.parent < 0; --p)
-      if (table_.frames(p) > 0) f.parent = p;
-    if (f.parent >= 0)
-      for (int t = 0; t < f.root_frames; ++t)
-        f.parent_frame.push_back(
-            std::min(f.parent == 0 ? t : t >> 1, families_[static_cast<std::size_t>(f.parent)].root_frames - 1));
-
-    if (!trees) {
-      families_.push_back(std::move(f));
-      continue;
-    }
-    SlotMap map;
-    map.group_columns = group_columns_;
-    std::size_t slots = static_cast<std::size_t>(f.root_frames) * static_cast<std::size_t>(group_columns_) *
-                        static_cast<std::size_t>(group_columns_);
-    for (int k = 0; k <= levels; ++k) {
-      TreeLevel l;
-      l.arity = k == 0 ? root_arity : arity(d, k);
-      if (k == 0) {
-        map.arities = {root_arity};
-      } else if (k > 1) {
-        map.arities.push_back(l.arity);
-      }
-      if (k != 1) slots *= static_cast<std::size_t>(l.arity);
-      l.orientations = k == 0 ? 1 : table_.orientations();
-      l.words = static_cast<int>((slots + 63) / 64);
-      l.side = group_columns_ << std::max(1, k);
-      for (std::size_t i = 0; i < 64; ++i) l.slot[i] = map(i);
-      l.kind = kind_of(l.slot);
-      l.base.resize(static_cast<std::size_t>(l.words));
-      for (std::size_t w = 0; w < l.base.size(); ++w) l.base[w] = map(w * 64);
-      f.levels.push_back(std::move(l));
-    }
+    Family f = make_family(table_, b, families_);
+    if (trees) f.levels = make_levels(table_, f.root_frames, group_columns_);
     families_.push_back(std::move(f));
   }
 
@@ -176,64 +249,8 @@ BlockGrid::BlockGrid(const Shape& shape, const Decomposition& d, bool reversible
     if ((rows_ == 1 && !(cls & 2)) || (columns_ == 1 && !(cls & 1))) continue;  // masks() never returns it
     const int by = cls & 2 ? rows_ - 1 : 0;
     const int bx = cls & 1 ? columns_ - 1 : 0;
-    BlockMasks& m = masks_[static_cast<std::size_t>(cls)];
-    for (const Family& f : families_) {
-      FamilyMasks fm;
-      fm.levels.resize(f.levels.size());
-      for (int k = levels; k >= 0; --k) {
-        const TreeLevel& l = f.levels[static_cast<std::size_t>(k)];
-        LevelMasks& lm = fm.levels[static_cast<std::size_t>(k)];
-        lm.valid.assign(static_cast<std::size_t>(l.words) * static_cast<std::size_t>(l.orientations), 0);
-        for (int i = 0; i < l.orientations; ++i) {
-          const Subband& band = table_.at(f.temporal_band, k, orientation(k, i));
-          const Patch p = patch(band, by, bx);
-          for (int w = 0; w < l.words; ++w) {
-            const WordBase& base = l.base[static_cast<std::size_t>(w)];
-            std::uint64_t v = 0;
-            if (base.t >= band.shape.frames || base.y >= p.height || base.x >= p.width) continue;
-            for (std::size_t s = 0; s < 64; ++s)
-              if (base.t + l.slot[s].t < band.shape.frames && base.y + l.slot[s].y < p.height &&
-                  base.x + l.slot[s].x < p.width)
-                v |= std::uint64_t{1} << s;
-            lm.valid[static_cast<std::size_t>(i * l.words + w)] = v;
-          }
-        }
-        if (k == levels) {
-          const int n = k == 0 ? 0 : l.orientations * l.words;
-          lm.child.assign(static_cast<std::size_t>(n), 0);
-          continue;
-        }
-        // A child group exists if any of its slots is valid or has an existing child of its own.
-        const TreeLevel& cl = f.levels[static_cast<std::size_t>(k) + 1];
-        const LevelMasks& cm = fm.levels[static_cast<std::size_t>(k) + 1];
-        auto exists = [&](int i, int w) -> std::uint64_t {
-          const auto at = static_cast<std::size_t>(i * cl.words + w);
-          return any_in_group(cm.valid[at] | (cm.child.empty() ? 0 : cm.child[at]), cl.arity);
-        };
-        if (k == 0) {
-          lm.child.assign(static_cast<std::size_t>(cl.orientations) * static_cast<std::size_t>(cl.words), 0);
-          for (int i = 0; i < cl.orientations; ++i)
-            for (int w = 0; w < cl.words; ++w) lm.child[static_cast<std::size_t>(i * cl.words + w)] = exists(i, w);
-        } else {
-          lm.child.assign(lm.valid.size(), 0);
-          const int groups = 64 / cl.arity;
-          for (int i = 0; i < l.orientations; ++i)
-            for (int w = 0; w < l.words; ++w)
-              for (int j = 0; j < cl.arity && w * cl.arity + j < cl.words; ++j)
-                lm.child[static_cast<std::size_t>(i * l.words + w)] |= exists(i, w * cl.arity + j) << (j * groups);
-        }
-      }
-      const TreeLevel& root = f.levels[0];
-      fm.root_exists.assign(static_cast<std::size_t>(root.words), 0);
-      for (int w = 0; w < root.words; ++w) {
-        std::uint64_t e = any_in_group(fm.levels[0].valid[static_cast<std::size_t>(w)], root.arity);
-        if (levels > 0)
-          for (int i = 0; i < f.levels[1].orientations; ++i)
-            e |= fm.levels[0].child[static_cast<std::size_t>(i * f.levels[1].words + w)];
-        fm.root_exists[static_cast<std::size_t>(w)] = static_cast<std::uint16_t>(e);
-      }
-      m.families.push_back(std::move(fm));
-    }
+    for (const Family& f : families_)
+      masks_[static_cast<std::size_t>(cls)].families.push_back(family_masks(*this, f, by, bx));
   }
 }
 

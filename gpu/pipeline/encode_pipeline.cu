@@ -120,82 +120,89 @@ struct EncodePipeline::State {
     bound *= most / 64.0;
     const bool wide = bound > kNarrowLimit;
     const int planes = wide ? std::clamp(static_cast<int>(std::log2(std::min(bound, 1e18))) + 1, 1, 30) : kNarrowPlanes;
-    if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) {
-      const IdleMemory idle;  // the GOP that was here before is collected
-      slot.shape = nullptr;
-      slot.step = -1;  // the steps on the device are for another shape
-      slot.fast.reset();
-      slot.dense.reset();
-      slot.gains.reset();
-      slot.exact = {};
-      slot.real.reset();
-      slot.integer.reset();
-      leave_held(slot);
-      slot.coefficients = {};
-      slot.samples = std::make_shared<DeviceBuffer<std::byte>>(shape.sample_bytes());
-      // The dense coder quantises itself: the gain of a bit depends on the exact value of a coefficient.
-      const bool four_bytes = wide || (dense && !header.lossless);
-      slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (four_bytes ? 4 : 2));
-      // Rows of a band are padded. The padding is never read; it is cleared so that no stale device memory leaks.
-      check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()),
-            "cudaMemsetAsync");
-      if (header.lossless)
-        slot.integer = std::make_unique<GopTransforms<std::int32_t>>(shape);
-      else
-        slot.real = std::make_unique<GopTransforms<float>>(shape);
-      const std::size_t capacity = shape.sample_bytes() / (header.lossless ? 1 : 2) + 4096;
-      if (dense)
-        slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);
-      else
-        slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, planes, capacity);
-      if (by_plane(choices)) {
-        slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
-        if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
-      }
-      if (!header.lossless && (by_plane(choices) || choices.rounding_step > 0))
-        slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
-      if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
-      // Most GOPs need much less than the buffer on the device has; collect() enlarges it for those that need more.
-      const std::size_t usual = std::max(capacity / 4, expected + expected / 4);
-      if (slot.bytes.size() < usual) slot.bytes = PinnedBuffer<std::uint8_t>(usual);
-      const std::size_t steps =
-          shape.step_origin.back() + static_cast<std::size_t>(frames) + (shape.dense ? shape.dense->subbands() : 0);
-      if (slot.steps.size() < steps) {
-        slot.steps = DeviceBuffer<float>(steps);
-        slot.host_steps = PinnedBuffer<float>(steps);
-      }
-      if (shape.dense) {
-        slot.weights = DeviceBuffer<double>(shape.dense->subbands() + shape.dense->frame_weights());
-        slot.host_weights = PinnedBuffer<double>(slot.weights.size());
-      }
-      slot.shape = &shape;
-      slot.wide = wide;
-      slot.planes = planes;
-    }
-    if (!header.lossless) {
-      for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
-        const SubbandTable& table = shape.geometry->grid(static_cast<int>(c)).table();
-        const std::vector<float> spread =
-            shape.layouts[c].spread(table, StepTable(table, step, header.components[c]).inverse);
-        std::copy(spread.begin(), spread.end(), slot.host_steps.data() + shape.step_origin[c]);
-      }
-      require(choices.frame_gains.empty() || choices.frame_gains.size() == static_cast<std::size_t>(frames),
-              ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
-      float* gains = slot.host_steps.data() + shape.step_origin.back();
-      for (const std::uint8_t g : choices.frame_gains) *gains++ = static_cast<float>(g) / 64.0f;
-      if (shape.dense) {
-        gains = slot.host_steps.data() + subband_steps(shape);
-        for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
-          const StepTable dense_steps(shape.geometry->grid(static_cast<int>(c)).table(), step, header.components[c]);
-          gains = std::copy(dense_steps.inverse.begin(), dense_steps.inverse.end(), gains);
-        }
-      }
-      copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
-           cudaMemcpyHostToDevice, slot.stream);
-    }
+    if (slot.shape != &shape || slot.wide != wide || slot.planes < planes) allocate(slot, shape, choices, wide, planes);
+    if (!header.lossless) set_steps(slot, choices);
     if (shape.dense) set_weights(slot, choices);
     slot.step = step;
     slot.frame_gains = choices.frame_gains;
+  }
+
+  // Makes the buffers and coders of a slot for another shape. The slot has none if this throws.
+  void allocate(EncodeSlot& slot, const GopShape& shape, const GopChoices& choices, bool wide, int planes) {
+    const bool dense = header.profile == Profile::kDense;
+    const IdleMemory idle;  // the GOP that was here before is collected
+    slot.shape = nullptr;
+    slot.wide = wide;
+    slot.planes = planes;
+    slot.step = -1;  // the steps on the device are for another shape
+    slot.fast.reset();
+    slot.dense.reset();
+    slot.gains.reset();
+    slot.exact = {};
+    slot.real.reset();
+    slot.integer.reset();
+    leave_held(slot);
+    slot.coefficients = {};
+    slot.samples = std::make_shared<DeviceBuffer<std::byte>>(shape.sample_bytes());
+    // The dense coder quantises itself: the gain of a bit depends on the exact value of a coefficient.
+    const bool four_bytes = wide || (dense && !header.lossless);
+    slot.coefficients = DeviceBuffer<std::byte>(shape.coefficient_origin.back() * (four_bytes ? 4 : 2));
+    // Rows of a band are padded. The padding is never read; it is cleared so that no stale device memory leaks.
+    check(cudaMemsetAsync(slot.coefficients.data(), 0, slot.coefficients.size(), slot.stream.get()), "cudaMemsetAsync");
+    if (header.lossless)
+      slot.integer = std::make_unique<GopTransforms<std::int32_t>>(shape);
+    else
+      slot.real = std::make_unique<GopTransforms<float>>(shape);
+    const std::size_t capacity = shape.sample_bytes() / (header.lossless ? 1 : 2) + 4096;
+    if (dense)
+      slot.dense = std::make_unique<DenseGopEncoder>(*shape.plan, *shape.dense, planes, header.centroid, capacity);
+    else
+      slot.fast = std::make_unique<ZerotreeEncoder>(*shape.plan, planes, capacity);
+    if (by_plane(choices)) {
+      slot.gains = std::make_unique<FastPassTable>(*shape.plan, *shape.dense, planes, header.centroid);
+      if (slot.host_gains.size() < slot.gains->size()) slot.host_gains = PinnedBuffer<double>(slot.gains->size());
+    }
+    if (!header.lossless && (by_plane(choices) || choices.rounding_step > 0))
+      slot.exact = DeviceBuffer<float>(shape.coefficient_origin.back());
+    if (slot.meta.size() < slot.meta_bytes()) slot.meta = PinnedBuffer<std::byte>(slot.meta_bytes());
+    // Most GOPs need much less than the buffer on the device has; collect() enlarges it for those that need more.
+    const std::size_t usual = std::max(capacity / 4, expected + expected / 4);
+    if (slot.bytes.size() < usual) slot.bytes = PinnedBuffer<std::uint8_t>(usual);
+    const std::size_t steps =
+        shape.step_origin.back() + static_cast<std::size_t>(shape.frames) + (shape.dense ? shape.dense->subbands() : 0);
+    if (slot.steps.size() < steps) {
+      slot.steps = DeviceBuffer<float>(steps);
+      slot.host_steps = PinnedBuffer<float>(steps);
+    }
+    if (shape.dense) {
+      slot.weights = DeviceBuffer<double>(shape.dense->subbands() + shape.dense->frame_weights());
+      slot.host_weights = PinnedBuffer<double>(slot.weights.size());
+    }
+    slot.shape = &shape;
+  }
+
+  void set_steps(EncodeSlot& slot, const GopChoices& choices) {
+    const GopShape& shape = *slot.shape;
+    for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+      const SubbandTable& table = shape.geometry->grid(static_cast<int>(c)).table();
+      const std::vector<float> spread =
+          shape.layouts[c].spread(table, StepTable(table, choices.step, header.components[c]).inverse);
+      std::copy(spread.begin(), spread.end(), slot.host_steps.data() + shape.step_origin[c]);
+    }
+    require(choices.frame_gains.empty() || choices.frame_gains.size() == static_cast<std::size_t>(shape.frames),
+            ErrorKind::kBadArgument, "frame gains that do not fit the GOP");
+    float* gains = slot.host_steps.data() + shape.step_origin.back();
+    for (const std::uint8_t g : choices.frame_gains) *gains++ = static_cast<float>(g) / 64.0f;
+    if (shape.dense) {
+      gains = slot.host_steps.data() + subband_steps(shape);
+      for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
+        const StepTable dense_steps(shape.geometry->grid(static_cast<int>(c)).table(), choices.step,
+                                    header.components[c]);
+        gains = std::copy(dense_steps.inverse.begin(), dense_steps.inverse.end(), gains);
+      }
+    }
+    copy(slot.steps.data(), slot.host_steps.data(), static_cast<std::size_t>(gains - slot.host_steps.data()),
+         cudaMemcpyHostToDevice, slot.stream);
   }
 
   static std::size_t subband_steps(const GopShape& shape) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "codec/entropy/dense/dense_block.h"
 #include "codec/entropy/dense/dense_segment.h"
 
 namespace trivelet::gpu {
@@ -21,61 +20,85 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
                      const Stream& stream)
     : tree_(&tree) {
   const bool dyadic = header.layout == Layout::kDyadic;
-  for (int c = 0; c < geometry.components(); ++c) {
-    const BlockGrid& grid = geometry.grid(c);
-    dense::Block blocks[4];
-    for (int cls = 0; cls < 4; ++cls)
-      blocks[cls].lay_out(grid, cls & 2 ? grid.rows() - 1 : 0, cls & 1 ? grid.columns() - 1 : 0);
-    const bool weighted = !dyadic && header.temporal_levels > 0;
-    for (int b = 0; b < grid.table().temporal_bands(); ++b) {
-      const std::int32_t frame_weight = weighted ? static_cast<std::int32_t>(frame_weights_) : -1;
-      if (weighted) frame_weights_ += static_cast<std::uint32_t>(grid.table().frames(b));
-      for (int k = 0; k < grid.resolutions(); ++k) {
-        const auto family = static_cast<std::size_t>(b), level = static_cast<std::size_t>(k);
-        const dense::Level& from = blocks[0].families[family].levels[level];
-        DenseLevel d{};
-        d.groups_t = from.groups_t;
-        d.groups = from.groups_x;
-        d.frames = from.frames;
-        while (1 << d.log2_groups < d.groups) ++d.log2_groups;
-        d.depth = from.arity == 8 ? 2 : 1;
-        d.finest = k > 0 && k + 1 == grid.resolutions();
-        d.value = values_;
-        d.group = groups_;
-        d.quad = quads_;
-        d.frame_sum = frame_sums_;
-        const auto n = static_cast<std::uint32_t>(from.orientations);
-        const auto side = static_cast<std::uint32_t>(2 * d.groups), groups = static_cast<std::uint32_t>(d.groups);
-        const auto groups_t = static_cast<std::uint32_t>(d.groups_t), frames = static_cast<std::uint32_t>(d.frames);
-        d.value_span = n * frames * side * side;
-        d.group_span = multiple_of_4(n * groups_t * groups * groups);
-        d.quad_span = multiple_of_4(n * frames * groups * groups);
-        d.frame_sum_span = n * frames;
-        const auto count = static_cast<std::uint64_t>(grid.blocks());
-        values_ += aligned_values(d.value_span * count);
-        groups_ += aligned_values(d.group_span * count);
-        quads_ += aligned_values(d.quad_span * count);
-        frame_sums_ += d.frame_sum_span * count;
-        const int rc = dense::resolution_class(k, grid.resolutions());
-        for (int i = 0; i < from.orientations; ++i)
-          d.table[i] = static_cast<std::uint32_t>(
-              (rc * dense::kOrientationClasses + dense::orientation_class(b, BlockGrid::orientation(k, i))) *
-              dense::kContexts);
-        d.slot = subbands_ + static_cast<std::uint32_t>(subband_slot(grid, b, k, 0));
-        d.frame_weight = frame_weight;
-        for (int cls = 0; cls < 4; ++cls) {
-          const dense::Level& l = blocks[cls].families[family].levels[level];
-          for (int i = 0; i < from.orientations; ++i) {
-            d.valid[cls][i] = {l.valid[i].t, l.valid[i].y, l.valid[i].x};
-            d.exists[cls][i] = {l.exists[i].t, l.exists[i].y, l.exists[i].x};
-          }
-        }
-        levels_.push_back(d);
-      }
-    }
-    subbands_ += static_cast<std::uint32_t>(grid.table().all().size());
-  }
+  const bool weighted = !dyadic && header.temporal_levels > 0;
+  for (int c = 0; c < geometry.components(); ++c) add_component(geometry.grid(c), weighted);
+  upload_orders(stream);
 
+  const dense::TableSet set = dyadic            ? header.lossless ? dense::kDyadicInteger : dense::kDyadicReal
+                              : header.lossless ? dense::kT2dInteger
+                                                : dense::kT2dReal;
+  std::vector<std::uint32_t> start;
+  for (const dense::State& s : dense::start_tables(set))
+    start.push_back(s.one | static_cast<std::uint32_t>(s.seen) << 16);
+  std::vector<std::uint16_t> rates;
+  for (const std::int32_t r : dense::kRates.of) rates.push_back(static_cast<std::uint16_t>(r));
+  std::vector<std::uint8_t> energy_class;
+  for (std::uint32_t i = 0; i < 256; ++i) energy_class.push_back(static_cast<std::uint8_t>(dense::energy_class(i)));
+  d_levels_ = to_device(levels_, stream);
+  d_start_ = to_device(start, stream);
+  d_rates_ = to_device(rates, stream);
+  d_energy_class_ = to_device(energy_class, stream);
+  stream.synchronize();
+}
+
+void DensePlan::add_component(const BlockGrid& grid, bool weighted) {
+  dense::Block blocks[4];
+  for (int cls = 0; cls < 4; ++cls)
+    blocks[cls].lay_out(grid, cls & 2 ? grid.rows() - 1 : 0, cls & 1 ? grid.columns() - 1 : 0);
+  for (int b = 0; b < grid.table().temporal_bands(); ++b) {
+    const std::int32_t frame_weight = weighted ? static_cast<std::int32_t>(frame_weights_) : -1;
+    if (weighted) frame_weights_ += static_cast<std::uint32_t>(grid.table().frames(b));
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      levels_.push_back(make_level(grid, blocks, b, k));
+      levels_.back().frame_weight = frame_weight;
+    }
+  }
+  subbands_ += static_cast<std::uint32_t>(grid.table().all().size());
+}
+
+DenseLevel DensePlan::make_level(const BlockGrid& grid, const dense::Block (&blocks)[4], int b, int k) {
+  const dense::Level& from = blocks[0].families[static_cast<std::size_t>(b)].levels[static_cast<std::size_t>(k)];
+  DenseLevel d{};
+  d.groups_t = from.groups_t;
+  d.groups = from.groups_x;
+  d.frames = from.frames;
+  while (1 << d.log2_groups < d.groups) ++d.log2_groups;
+  d.depth = from.arity == 8 ? 2 : 1;
+  d.finest = k > 0 && k + 1 == grid.resolutions();
+  d.value = values_;
+  d.group = groups_;
+  d.quad = quads_;
+  d.frame_sum = frame_sums_;
+  const auto n = static_cast<std::uint32_t>(from.orientations);
+  const auto side = static_cast<std::uint32_t>(2 * d.groups), groups = static_cast<std::uint32_t>(d.groups);
+  const auto groups_t = static_cast<std::uint32_t>(d.groups_t), frames = static_cast<std::uint32_t>(d.frames);
+  d.value_span = n * frames * side * side;
+  d.group_span = multiple_of_4(n * groups_t * groups * groups);
+  d.quad_span = multiple_of_4(n * frames * groups * groups);
+  d.frame_sum_span = n * frames;
+  const auto count = static_cast<std::uint64_t>(grid.blocks());
+  values_ += aligned_values(d.value_span * count);
+  groups_ += aligned_values(d.group_span * count);
+  quads_ += aligned_values(d.quad_span * count);
+  frame_sums_ += d.frame_sum_span * count;
+  const int rc = dense::resolution_class(k, grid.resolutions());
+  for (int i = 0; i < from.orientations; ++i)
+    d.table[i] = static_cast<std::uint32_t>(
+        (rc * dense::kOrientationClasses + dense::orientation_class(b, BlockGrid::orientation(k, i))) *
+        dense::kContexts);
+  d.slot = subbands_ + static_cast<std::uint32_t>(subband_slot(grid, b, k, 0));
+  for (int cls = 0; cls < 4; ++cls) {
+    const dense::Level& l = blocks[cls].families[static_cast<std::size_t>(b)].levels[static_cast<std::size_t>(k)];
+    for (int i = 0; i < from.orientations; ++i) {
+      d.valid[cls][i] = {l.valid[i].t, l.valid[i].y, l.valid[i].x};
+      d.exists[cls][i] = {l.exists[i].t, l.exists[i].y, l.exists[i].x};
+    }
+  }
+  return d;
+}
+
+void DensePlan::upload_orders(const Stream& stream) {
+  const TreePlan& tree = *tree_;
   std::vector<std::uint32_t> order(tree.segments()), size(tree.segments()), levels_by_resolution;
   for (std::size_t i = 0; i < levels_.size(); ++i) {
     const DeviceLevel& l = tree.levels()[i];
@@ -98,24 +121,9 @@ DensePlan::DensePlan(const StreamHeader& header, const StreamGeometry& geometry,
       if (tree.levels()[i].k == k) levels_by_resolution.push_back(static_cast<std::uint32_t>(i));
   }
   first_level_.push_back(static_cast<std::uint32_t>(levels_by_resolution.size()));
-
-  const dense::TableSet set = dyadic            ? header.lossless ? dense::kDyadicInteger : dense::kDyadicReal
-                              : header.lossless ? dense::kT2dInteger
-                                                : dense::kT2dReal;
-  std::vector<std::uint32_t> start;
-  for (const dense::State& s : dense::start_tables(set))
-    start.push_back(s.one | static_cast<std::uint32_t>(s.seen) << 16);
-  std::vector<std::uint16_t> rates;
-  for (const std::int32_t r : dense::kRates.of) rates.push_back(static_cast<std::uint16_t>(r));
-  std::vector<std::uint8_t> energy_class;
-  for (std::uint32_t i = 0; i < 256; ++i) energy_class.push_back(static_cast<std::uint8_t>(dense::energy_class(i)));
-  d_levels_ = to_device(levels_, stream);
-  d_start_ = to_device(start, stream);
   d_parents_first_ = to_device(parents_first, stream);
   d_order_ = to_device(order, stream);
   d_levels_by_resolution_ = to_device(levels_by_resolution, stream);
-  d_rates_ = to_device(rates, stream);
-  d_energy_class_ = to_device(energy_class, stream);
   stream.synchronize();
 }
 

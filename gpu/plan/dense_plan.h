@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codec/entropy/dense/dense_block.h"
 #include "codec/entropy/dense/dense_model.h"
 #include "gpu/plan/tree_plan.h"
 
@@ -70,6 +71,11 @@ class DensePlan {
   std::size_t device_bytes() const;
 
  private:
+  void add_component(const BlockGrid& grid, bool weighted);
+  /// Takes the places of its values, groups and quads.
+  DenseLevel make_level(const BlockGrid& grid, const dense::Block (&blocks)[4], int b, int k);
+  void upload_orders(const Stream& stream);
+
   const TreePlan* tree_;
   std::vector<DenseLevel> levels_;
   std::uint64_t values_ = 0, groups_ = 0, quads_ = 0, frame_sums_ = 0;

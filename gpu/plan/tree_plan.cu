@@ -17,97 +17,121 @@ std::uint32_t append(std::vector<T>& to, const std::vector<T>& from) {
 
 }  // namespace
 
-TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
-                   const std::vector<CoefficientLayout>& layouts, const std::vector<std::size_t>& origins,
-                   bool by_plane, const Stream& stream)
-    : components_(geometry.components()), families_(header.temporal_bands()) {
+/// The tables that the constructor collects for the device.
+struct TreePlan::Collected {
   std::vector<std::uint64_t> valid, child;
   std::vector<std::uint16_t> exists;
   std::vector<WordBase> base, slot;
   std::vector<DeviceBand> bands;
   std::vector<std::uint32_t> roots;
   std::vector<std::uint8_t> low;
+};
 
+TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
+                   const std::vector<CoefficientLayout>& layouts, const std::vector<std::size_t>& origins,
+                   bool by_plane, const Stream& stream)
+    : components_(geometry.components()), families_(header.temporal_bands()) {
+  Collected all;
   root_block_.push_back(0);
   for (int c = 0; c < components_; ++c) {
     const BlockGrid& grid = geometry.grid(c);
-    const auto cu = static_cast<std::size_t>(c);
-    const SubbandTable target(layouts[cu].shape(), layouts[cu].decomposition(), header.lossless);
     const LayerPlan plan = by_plane ? plane_plan(grid) : layer_plan(header, grid);
     layers_ = plan.layers;
-    const int resolutions = grid.resolutions();
-    const int segments = segment_count(grid);
-    root_block_.push_back(root_block_.back() + static_cast<std::uint32_t>(grid.blocks()));
-    resolutions_of_.push_back(resolutions);
-    index_.emplace_back();
-    const int first = static_cast<int>(levels_.size());
-    for (int b = 0; b < families_; ++b) {
-      const Family& f = grid.families()[static_cast<std::size_t>(b)];
-      roots.push_back(static_cast<std::uint32_t>(levels_.size()));
-      for (int k = 0; k < resolutions; ++k) {
-        const TreeLevel& l = f.levels[static_cast<std::size_t>(k)];
-        DeviceLevel d{};
-        const int here = static_cast<int>(levels_.size());
-        d.component = c;
-        d.family = b;
-        d.k = k;
-        d.arity = l.arity;
-        d.orientations = l.orientations;
-        d.words = l.words;
-        d.all_words = l.orientations * l.words;
-        d.tiles = (d.all_words + kTileWords - 1) / kTileWords;
-        d.child = k + 1 < resolutions ? here + 1 : -1;
-        d.up = k > 0 ? here - 1 : -1;
-        d.temporal = k == 0 && f.parent >= 0 ? first + f.parent * resolutions : -1;
-        d.root_frames = f.root_frames;
-        d.per_frame = (f.levels[0].side / 2) * (f.levels[0].side / 2);
-        d.fine = k >= resolutions - 2;
-        d.tile8x8 = l.kind == WordKind::kTile8x8;
-        d.rows = grid.rows();
-        d.columns = grid.columns();
-        d.side = l.side;
-        d.wanted = b < target.temporal_bands() && k < target.resolutions();
-        d.base = append(base, l.base);
-        d.slot = append(slot, std::vector<WordBase>(l.slot.begin(), l.slot.end()));
-        d.band = static_cast<std::uint32_t>(bands.size());
-        for (int i = 0; i < l.orientations; ++i) {
-          DeviceBand band;
-          // If all levels that split time are dropped, a dyadic target has no bands that are high along time; those of
-          // the tree are then empty.
-          const int orientation = BlockGrid::orientation(k, i);
-          if (d.wanted && orientation <= target.orientations()) {
-            const CoefficientLayout::Band at = layouts[cu].band(target.at(b, k, orientation));
-            band.origin = origins[cu] + at.origin;
-            band.frame_stride = at.frame_stride;
-            band.row_stride = static_cast<std::uint32_t>(at.row_stride);
-          }
-          bands.push_back(band);
-        }
-        // A class of blocks without a block has no masks; then nothing asks for them either.
-        for (int cls = 0; cls < 4; ++cls) {
-          const int by = cls & 2 ? grid.rows() - 1 : 0, bx = cls & 1 ? grid.columns() - 1 : 0;
-          const FamilyMasks& m = grid.masks(by, bx).families[static_cast<std::size_t>(b)];
-          const LevelMasks& lm = m.levels[static_cast<std::size_t>(k)];
-          const std::uint32_t v = append(valid, lm.valid), ch = append(child, lm.child);
-          if (cls == 0) {
-            d.valid = v;
-            d.child_mask = ch;
-            d.child_mask_size = static_cast<std::uint32_t>(lm.child.size());
-          }
-          if (k == 0) {
-            const std::uint32_t e = append(exists, m.root_exists);
-            if (cls == 0) d.exists = e;
-          }
-        }
-        for (int layer = 0; layer < layers_; ++layer)
-          low.push_back(plan.low[static_cast<std::size_t>(layer * segments + segment_index(grid, b, k))]);
-        index_.back().push_back(here);
-        levels_.push_back(d);
-      }
+    const auto cu = static_cast<std::size_t>(c);
+    const SubbandTable target(layouts[cu].shape(), layouts[cu].decomposition(), header.lossless);
+    add_component(c, grid, plan, target, layouts[cu], origins[cu], all);
+  }
+  list_tiles();
+  list_segments();
+  order_parts(header.spatial_levels);
+  upload(all, stream);
+}
+
+void TreePlan::add_component(int c, const BlockGrid& grid, const LayerPlan& plan, const SubbandTable& target,
+                             const CoefficientLayout& layout, std::size_t origin, Collected& all) {
+  const int resolutions = grid.resolutions();
+  const int segments = segment_count(grid);
+  root_block_.push_back(root_block_.back() + static_cast<std::uint32_t>(grid.blocks()));
+  resolutions_of_.push_back(resolutions);
+  index_.emplace_back();
+  const int first = static_cast<int>(levels_.size());
+  for (int b = 0; b < families_; ++b) {
+    const Family& f = grid.families()[static_cast<std::size_t>(b)];
+    all.roots.push_back(static_cast<std::uint32_t>(levels_.size()));
+    for (int k = 0; k < resolutions; ++k) {
+      const TreeLevel& l = f.levels[static_cast<std::size_t>(k)];
+      DeviceLevel d{};
+      const int here = static_cast<int>(levels_.size());
+      d.component = c;
+      d.family = b;
+      d.k = k;
+      d.arity = l.arity;
+      d.orientations = l.orientations;
+      d.words = l.words;
+      d.all_words = l.orientations * l.words;
+      d.tiles = (d.all_words + kTileWords - 1) / kTileWords;
+      d.child = k + 1 < resolutions ? here + 1 : -1;
+      d.up = k > 0 ? here - 1 : -1;
+      d.temporal = k == 0 && f.parent >= 0 ? first + f.parent * resolutions : -1;
+      d.root_frames = f.root_frames;
+      d.per_frame = (f.levels[0].side / 2) * (f.levels[0].side / 2);
+      d.fine = k >= resolutions - 2;
+      d.tile8x8 = l.kind == WordKind::kTile8x8;
+      d.rows = grid.rows();
+      d.columns = grid.columns();
+      d.side = l.side;
+      d.wanted = b < target.temporal_bands() && k < target.resolutions();
+      d.base = append(all.base, l.base);
+      d.slot = append(all.slot, std::vector<WordBase>(l.slot.begin(), l.slot.end()));
+      add_bands(d, target, layout, origin, all);
+      add_masks(d, grid, all);
+      for (int layer = 0; layer < layers_; ++layer)
+        all.low.push_back(plan.low[static_cast<std::size_t>(layer * segments + segment_index(grid, b, k))]);
+      index_.back().push_back(here);
+      levels_.push_back(d);
     }
   }
+}
 
-  // Tiles, finest resolution first.
+void TreePlan::add_bands(DeviceLevel& level, const SubbandTable& target, const CoefficientLayout& layout,
+                         std::size_t origin, Collected& all) {
+  level.band = static_cast<std::uint32_t>(all.bands.size());
+  for (int i = 0; i < level.orientations; ++i) {
+    DeviceBand band;
+    // If all levels that split time are dropped, a dyadic target has no bands that are high along time; those of the
+    // tree are then empty.
+    const int orientation = BlockGrid::orientation(level.k, i);
+    if (level.wanted && orientation <= target.orientations()) {
+      const CoefficientLayout::Band at = layout.band(target.at(level.family, level.k, orientation));
+      band.origin = origin + at.origin;
+      band.frame_stride = at.frame_stride;
+      band.row_stride = static_cast<std::uint32_t>(at.row_stride);
+    }
+    all.bands.push_back(band);
+  }
+}
+
+// A class of blocks without a block has no masks; then nothing asks for them either.
+void TreePlan::add_masks(DeviceLevel& level, const BlockGrid& grid, Collected& all) {
+  for (int cls = 0; cls < 4; ++cls) {
+    const int by = cls & 2 ? grid.rows() - 1 : 0, bx = cls & 1 ? grid.columns() - 1 : 0;
+    const FamilyMasks& m = grid.masks(by, bx).families[static_cast<std::size_t>(level.family)];
+    const LevelMasks& lm = m.levels[static_cast<std::size_t>(level.k)];
+    const std::uint32_t v = append(all.valid, lm.valid), ch = append(all.child, lm.child);
+    if (cls == 0) {
+      level.valid = v;
+      level.child_mask = ch;
+      level.child_mask_size = static_cast<std::uint32_t>(lm.child.size());
+    }
+    if (level.k == 0) {
+      const std::uint32_t e = append(all.exists, m.root_exists);
+      if (cls == 0) level.exists = e;
+    }
+  }
+}
+
+// Finest resolution first.
+void TreePlan::list_tiles() {
   const int most = *std::max_element(resolutions_of_.begin(), resolutions_of_.end());
   for (int distance = 0; distance < most; ++distance) {
     distance_tiles_.push_back(tiles());
@@ -124,8 +148,11 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
   distance_tiles_.push_back(tiles());
   require(tiles_.size() < (std::size_t{1} << 26), ErrorKind::kUnsupported,
           "a GOP of " + std::to_string(tiles_.size()) + " tiles of words is too large for the GPU coder");
+}
 
-  // Segments, coarsest first and of a resolution the largest first.
+// Coarsest first and of a resolution the largest first.
+void TreePlan::list_segments() {
+  const int most = *std::max_element(resolutions_of_.begin(), resolutions_of_.end());
   for (int k = 0; k < most; ++k) {
     resolution_segments_.push_back(segments());
     std::vector<std::size_t> order;
@@ -140,12 +167,14 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
     }
   }
   resolution_segments_.push_back(segments());
+}
 
-  // Parts in the order of the chunks, so that the body of a chunk is one run of bytes.
+// In the order of the chunks, so that the body of a chunk is one run of bytes.
+void TreePlan::order_parts(int spatial_levels) {
   part_order_.reserve(parts());
   for (int layer = 0; layer < layers_; ++layer)
     for (int b = 0; b < families_; ++b)
-      for (int distance = header.spatial_levels; distance >= 0; --distance)
+      for (int distance = spatial_levels; distance >= 0; --distance)
         for (int c = 0; c < components_; ++c) {
           const int k = resolutions_of_[static_cast<std::size_t>(c)] - 1 - distance;
           if (k < 0) continue;
@@ -155,20 +184,22 @@ TreePlan::TreePlan(const StreamHeader& header, const StreamGeometry& geometry,
                                       static_cast<std::uint32_t>(layers_) +
                                   static_cast<std::uint32_t>(layer));
         }
+}
 
+void TreePlan::upload(const Collected& all, const Stream& stream) {
   d_levels_ = to_device(levels_, stream);
   d_tiles_ = to_device(tiles_, stream);
   d_segments_ = to_device(segments_, stream);
-  d_valid_ = to_device(valid, stream);
-  d_child_ = to_device(child, stream);
-  d_exists_ = to_device(exists, stream);
-  d_base_ = to_device(base, stream);
-  d_slot_ = to_device(slot, stream);
-  d_bands_ = to_device(bands, stream);
-  d_roots_ = to_device(roots, stream);
+  d_valid_ = to_device(all.valid, stream);
+  d_child_ = to_device(all.child, stream);
+  d_exists_ = to_device(all.exists, stream);
+  d_base_ = to_device(all.base, stream);
+  d_slot_ = to_device(all.slot, stream);
+  d_bands_ = to_device(all.bands, stream);
+  d_roots_ = to_device(all.roots, stream);
   d_root_block_ = to_device(root_block_, stream);
   d_part_order_ = to_device(part_order_, stream);
-  d_low_ = to_device(low, stream);
+  d_low_ = to_device(all.low, stream);
   stream.synchronize();
 }
 

@@ -105,6 +105,17 @@ class TreePlan {
   std::size_t device_bytes() const;
 
  private:
+  struct Collected;
+  void add_component(int c, const BlockGrid& grid, const LayerPlan& plan, const SubbandTable& target,
+                     const CoefficientLayout& layout, std::size_t origin, Collected& all);
+  static void add_bands(DeviceLevel& level, const SubbandTable& target, const CoefficientLayout& layout,
+                        std::size_t origin, Collected& all);
+  static void add_masks(DeviceLevel& level, const BlockGrid& grid, Collected& all);
+  void list_tiles();
+  void list_segments();
+  void order_parts(int spatial_levels);
+  void upload(const Collected& all, const Stream& stream);
+
   int layers_ = 1, components_ = 1, families_ = 1;
   std::vector<DeviceLevel> levels_;
   std::vector<DeviceTile> tiles_;

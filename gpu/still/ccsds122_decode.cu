@@ -58,6 +58,54 @@ struct ParsedBatch {
   std::uint32_t blocks = 0;
 };
 
+namespace {
+
+// A segment with its blocks at `block` and its planes at `plane` of the arrays.
+ccsds122_decode::PlaceJob place_job(const ccsds122::PlacedSegment& p, std::uint64_t block, std::uint64_t plane) {
+  const ccsds122::SegmentHeader& h = *p.header;
+  const ccsds122::SegmentData& d = *p.data;
+  ccsds122_decode::PlaceJob j;
+  const auto shift = ccsds122::band_shifts(h.shifts());
+  for (int b = 0; b < kBands; ++b) j.shift[b] = static_cast<std::int8_t>(shift[static_cast<std::size_t>(b)]);
+  j.first_block = p.first_block;
+  j.blocks = h.blocks;
+  j.dc_blocks = d.dc_blocks;
+  j.dc_ahead = d.dc_ahead;
+  j.dc_plane = d.dc_plane == 32 ? ccsds122::DcQuantiser(h.dc_depth, h.ac_depth, shift[kLL3]).q : d.dc_plane;
+  j.last_plane = d.last_plane;
+  j.partial = d.partial;
+  j.refined_blocks = d.refined_blocks;
+  j.partly_refined = d.partly_refined;
+  j.has_planes = d.has_planes;
+  j.real = h.dwt == ccsds122::Dwt::kFloat;
+  j.block = block;
+  j.plane = plane;
+  return j;
+}
+
+// Lists the segments of a picture. Those that the host has parsed follow the others in the arrays, which `blocks` and
+// `planes` then include.
+std::vector<ccsds122_decode::PlaceJob> list_places(const ccsds122::PictureTask& task,
+                                                   const std::vector<ParsedBatch>& parsed, std::uint64_t& blocks,
+                                                   std::uint64_t& planes) {
+  std::vector<ccsds122_decode::PlaceJob> places;
+  for (const ccsds122::PlacedSegment& p : task.segments) {
+    const ccsds122::SegmentHeader& h = *p.header;
+    const ccsds122::SegmentData& d = *p.data;
+    if (d.on_device >= 0) {
+      const ParsedBatch& at = parsed[static_cast<std::size_t>(d.on_device)];
+      places.push_back(place_job(p, at.first_block, at.first_plane));
+    } else {
+      places.push_back(place_job(p, blocks, planes));
+      blocks += d.dc.size();
+      if (d.has_planes) planes += std::uint64_t{h.blocks} * static_cast<std::uint64_t>(h.ac_depth);
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
 struct Ccsds122Decoder::State {
   Stream stream;
   Event marks[2] = {Event(true), Event(true)};
@@ -81,6 +129,14 @@ struct Ccsds122Decoder::State {
     marks[1].synchronize();
     return marks[1].since(marks[0]);
   }
+
+  /// Copies what the host has parsed behind the rest of the arrays, which grow with their contents.
+  void upload(const ccsds122::PictureTask& task, const std::vector<ccsds122_decode::PlaceJob>& places,
+              std::uint64_t all_blocks, std::uint64_t all_planes);
+  /// Writes all segments of a picture into the bands of the transform.
+  void place(const ccsds122::PictureTask& task);
+  /// Transforms the bands into samples, in `staging`.
+  const std::byte* inverse(const ccsds122::PictureTask& task, const MutableVolumeView& out);
 };
 
 Ccsds122Decoder::Ccsds122Decoder() : state_(std::make_unique<State>()) {}
@@ -166,6 +222,93 @@ void Ccsds122Decoder::parse(std::span<ccsds122::ParseTask> tasks) {
   }
 }
 
+void Ccsds122Decoder::State::upload(const ccsds122::PictureTask& task,
+                                    const std::vector<ccsds122_decode::PlaceJob>& places, std::uint64_t all_blocks,
+                                    std::uint64_t all_planes) {
+  const auto grow = [&](auto& buffer, std::size_t used, std::size_t size) {
+    using T = std::remove_pointer_t<decltype(buffer.data())>;
+    if (buffer.size() >= size) return buffer.data();
+    DeviceBuffer<T> larger(size);
+    copy(larger.data(), buffer.data(), used, cudaMemcpyDeviceToDevice, stream);
+    stream.synchronize();
+    buffer = std::move(larger);
+    return buffer.data();
+  };
+  arrays.dc = grow(d_dc, blocks, all_blocks);
+  arrays.depth = grow(d_depth, blocks, all_blocks);
+  arrays.sign = grow(d_sign, blocks, all_blocks);
+  arrays.plane = grow(d_plane, planes, all_planes);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const ccsds122::SegmentData& d = *task.segments[i].data;
+    const ccsds122_decode::PlaceJob& j = places[i];
+    if (d.on_device >= 0 || d.dc.empty()) continue;
+    copy(arrays.dc + j.block, d.dc.data(), d.dc.size(), cudaMemcpyHostToDevice, stream);
+    copy(arrays.depth + j.block, d.depth.data(), d.depth.size(), cudaMemcpyHostToDevice, stream);
+    if (!d.has_planes) continue;
+    const std::size_t n = j.blocks;
+    copy(arrays.sign + j.block, d.sign.get(), n, cudaMemcpyHostToDevice, stream);
+    const std::size_t depth = static_cast<std::size_t>(task.segments[i].header->ac_depth);
+    copy(arrays.plane + j.plane, d.planes.get(), n * depth, cudaMemcpyHostToDevice, stream);
+  }
+}
+
+void Ccsds122Decoder::State::place(const ccsds122::PictureTask& task) {
+  const DeviceBands& bands = transform->bands();
+  std::uint64_t all_blocks = blocks, all_planes = planes;
+  const std::vector<ccsds122_decode::PlaceJob> places = list_places(task, parsed, all_blocks, all_planes);
+  if (all_blocks > blocks) upload(task, places, all_blocks, all_planes);
+  std::vector<PlaceTile> tiles;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    for (std::uint32_t m = 0; m < places[i].blocks; m += kPlaceThreads)
+      tiles.push_back({static_cast<std::uint32_t>(i), m});
+  at_least(d_places, places.size());
+  at_least(d_tiles, tiles.size());
+  copy(d_places.data(), places.data(), places.size(), cudaMemcpyHostToDevice, stream);
+  copy(d_tiles.data(), tiles.data(), tiles.size(), cudaMemcpyHostToDevice, stream);
+  const bool real = task.header.dwt == ccsds122::Dwt::kFloat;
+  if (task.fill) {
+    check(cudaMemsetAsync(bands.data[0], 0, transform->bytes(), stream.get()), "cudaMemsetAsync");
+    const dim3 grid((static_cast<unsigned>(bands.blocks_wide) + 127) / 128,
+                    static_cast<unsigned>(std::min(bands.blocks_high, 4096)));
+    launch("fill_kernel", fill_kernel, grid, dim3(128), 0, stream.get(), bands, coefficient_bits(task.constant, real));
+  }
+  marks[0].record(stream);
+  launch("place_kernel", place_kernel, dim3(static_cast<unsigned>(tiles.size())), dim3(kPlaceThreads), 0, stream.get(),
+         arrays, d_places.data(), d_tiles.data(), bands, task.constant);
+  marks[1].record(stream);
+  stream.synchronize();  // the lists are pageable
+  times.place = elapsed();
+}
+
+const std::byte* Ccsds122Decoder::State::inverse(const ccsds122::PictureTask& task, const MutableVolumeView& out) {
+  const ccsds122::SegmentHeader& h = task.header;
+  const int bytes = out.bytes_per_sample;
+  const int width = h.transpose ? out.shape.height : out.shape.width;  // as coded
+  const int height = h.transpose ? out.shape.width : out.shape.height;
+  const auto stride_of = [&](int w) { return static_cast<std::ptrdiff_t>((w + 15) / 16 * 16) * bytes; };
+  const SampleType format = sample_type_of(bytes, h.is_signed);
+  MutableDevicePicture picture{nullptr, format, width, height, stride_of(width)};
+  picture.data = at_least(d_picture, static_cast<std::size_t>(picture.row_stride) * static_cast<std::size_t>(height));
+  marks[0].record(stream);
+  transform->inverse(h.dwt, h.bits, task.low, task.high, picture, stream);
+  if (h.transpose) {
+    MutableDevicePicture turned{nullptr, format, height, width, stride_of(height)};
+    turned.data = at_least(d_turned, static_cast<std::size_t>(turned.row_stride) * static_cast<std::size_t>(width));
+    transpose_picture({picture.data, format, width, height, picture.row_stride}, turned, stream);
+    picture = turned;
+  }
+  marks[1].record(stream);
+  const std::size_t row = static_cast<std::size_t>(out.shape.width) * static_cast<std::size_t>(bytes);
+  const std::size_t rows = static_cast<std::size_t>(out.shape.height);
+  std::byte* samples = at_least(staging, row * rows);
+  check(cudaMemcpy2DAsync(samples, row, picture.data, static_cast<std::size_t>(picture.row_stride), row, rows,
+                          cudaMemcpyDeviceToHost, stream.get()),
+        "cudaMemcpy2DAsync");
+  stream.synchronize();
+  times.transform = elapsed();
+  return samples;
+}
+
 void Ccsds122Decoder::picture(const ccsds122::PictureTask& task, const MutableVolumeView& out, ThreadPool& pool,
                               ccsds122::StageSeconds& seconds) {
   State& s = *state_;
@@ -175,120 +318,15 @@ void Ccsds122Decoder::picture(const ccsds122::PictureTask& task, const MutableVo
     s.transform.reset();
     s.transform = std::make_unique<Ccsds122Transform>(task.blocks_wide, task.blocks_high);
   }
-  const DeviceBands& bands = s.transform->bands();
-
-  // Segments that the host has parsed follow the others.
-  std::vector<ccsds122_decode::PlaceJob> places;
-  std::vector<PlaceTile> tiles;
-  std::uint64_t blocks = s.blocks, planes = s.planes;
-  for (const ccsds122::PlacedSegment& p : task.segments) {
-    const ccsds122::SegmentHeader& h = *p.header;
-    const ccsds122::SegmentData& d = *p.data;
-    ccsds122_decode::PlaceJob j;
-    const auto shift = ccsds122::band_shifts(h.shifts());
-    for (int b = 0; b < kBands; ++b) j.shift[b] = static_cast<std::int8_t>(shift[static_cast<std::size_t>(b)]);
-    j.first_block = p.first_block;
-    j.blocks = h.blocks;
-    j.dc_blocks = d.dc_blocks;
-    j.dc_ahead = d.dc_ahead;
-    j.dc_plane = d.dc_plane == 32 ? ccsds122::DcQuantiser(h.dc_depth, h.ac_depth, shift[kLL3]).q : d.dc_plane;
-    j.last_plane = d.last_plane;
-    j.partial = d.partial;
-    j.refined_blocks = d.refined_blocks;
-    j.partly_refined = d.partly_refined;
-    j.has_planes = d.has_planes;
-    j.real = h.dwt == ccsds122::Dwt::kFloat;
-    if (d.on_device >= 0) {
-      const ParsedBatch& at = s.parsed[static_cast<std::size_t>(d.on_device)];
-      j.block = at.first_block;
-      j.plane = at.first_plane;
-    } else {
-      j.block = blocks;
-      j.plane = planes;
-      blocks += d.dc.size();
-      if (d.has_planes) planes += std::uint64_t{h.blocks} * static_cast<std::uint64_t>(h.ac_depth);
-    }
-    for (std::uint32_t m = 0; m < h.blocks; m += kPlaceThreads)
-      tiles.push_back({static_cast<std::uint32_t>(places.size()), m});
-    places.push_back(j);
-  }
-  if (blocks > s.blocks) {
-    // Grows with its contents.
-    const auto grow = [&](auto& buffer, std::size_t used, std::size_t size) {
-      using T = std::remove_pointer_t<decltype(buffer.data())>;
-      if (buffer.size() >= size) return buffer.data();
-      DeviceBuffer<T> larger(size);
-      copy(larger.data(), buffer.data(), used, cudaMemcpyDeviceToDevice, s.stream);
-      s.stream.synchronize();
-      buffer = std::move(larger);
-      return buffer.data();
-    };
-    s.arrays.dc = grow(s.d_dc, s.blocks, blocks);
-    s.arrays.depth = grow(s.d_depth, s.blocks, blocks);
-    s.arrays.sign = grow(s.d_sign, s.blocks, blocks);
-    s.arrays.plane = grow(s.d_plane, s.planes, planes);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const ccsds122::SegmentData& d = *task.segments[i].data;
-      const ccsds122_decode::PlaceJob& j = places[i];
-      if (d.on_device >= 0 || d.dc.empty()) continue;
-      copy(s.arrays.dc + j.block, d.dc.data(), d.dc.size(), cudaMemcpyHostToDevice, s.stream);
-      copy(s.arrays.depth + j.block, d.depth.data(), d.depth.size(), cudaMemcpyHostToDevice, s.stream);
-      if (!d.has_planes) continue;
-      const std::size_t n = j.blocks;
-      copy(s.arrays.sign + j.block, d.sign.get(), n, cudaMemcpyHostToDevice, s.stream);
-      const std::size_t depth = static_cast<std::size_t>(task.segments[i].header->ac_depth);
-      copy(s.arrays.plane + j.plane, d.planes.get(), n * depth, cudaMemcpyHostToDevice, s.stream);
-    }
-  }
-  at_least(s.d_places, places.size());
-  at_least(s.d_tiles, tiles.size());
-  copy(s.d_places.data(), places.data(), places.size(), cudaMemcpyHostToDevice, s.stream);
-  copy(s.d_tiles.data(), tiles.data(), tiles.size(), cudaMemcpyHostToDevice, s.stream);
-  const bool real = task.header.dwt == ccsds122::Dwt::kFloat;
-  if (task.fill) {
-    check(cudaMemsetAsync(bands.data[0], 0, s.transform->bytes(), s.stream.get()), "cudaMemsetAsync");
-    const dim3 grid((static_cast<unsigned>(bands.blocks_wide) + 127) / 128,
-                    static_cast<unsigned>(std::min(bands.blocks_high, 4096)));
-    launch("fill_kernel", fill_kernel, grid, dim3(128), 0, s.stream.get(), bands,
-           coefficient_bits(task.constant, real));
-  }
-  s.marks[0].record(s.stream);
-  launch("place_kernel", place_kernel, dim3(static_cast<unsigned>(tiles.size())), dim3(kPlaceThreads), 0,
-         s.stream.get(), s.arrays, s.d_places.data(), s.d_tiles.data(), bands, task.constant);
-  s.marks[1].record(s.stream);
-  s.stream.synchronize();  // the lists are pageable
-  s.times.place = s.elapsed();
+  s.place(task);
   seconds.coder += seconds_since(start);
 
   start = std::chrono::steady_clock::now();
-  const ccsds122::SegmentHeader& h = task.header;
-  const int bytes = out.bytes_per_sample;
-  const int width = h.transpose ? out.shape.height : out.shape.width;  // as coded
-  const int height = h.transpose ? out.shape.width : out.shape.height;
-  const auto stride_of = [&](int w) { return static_cast<std::ptrdiff_t>((w + 15) / 16 * 16) * bytes; };
-  const SampleType format = sample_type_of(bytes, h.is_signed);
-  MutableDevicePicture picture{nullptr, format, width, height, stride_of(width)};
-  picture.data = at_least(s.d_picture, static_cast<std::size_t>(picture.row_stride) * static_cast<std::size_t>(height));
-  s.marks[0].record(s.stream);
-  s.transform->inverse(h.dwt, h.bits, task.low, task.high, picture, s.stream);
-  if (h.transpose) {
-    MutableDevicePicture turned{nullptr, format, height, width, stride_of(height)};
-    turned.data = at_least(s.d_turned, static_cast<std::size_t>(turned.row_stride) * static_cast<std::size_t>(width));
-    transpose_picture({picture.data, format, width, height, picture.row_stride}, turned, s.stream);
-    picture = turned;
-  }
-  s.marks[1].record(s.stream);
-  const std::size_t row = static_cast<std::size_t>(out.shape.width) * static_cast<std::size_t>(bytes);
-  const std::size_t rows = static_cast<std::size_t>(out.shape.height);
-  std::byte* staging = at_least(s.staging, row * rows);
-  check(cudaMemcpy2DAsync(staging, row, picture.data, static_cast<std::size_t>(picture.row_stride), row, rows,
-                          cudaMemcpyDeviceToHost, s.stream.get()),
-        "cudaMemcpy2DAsync");
-  s.stream.synchronize();
-  s.times.transform = s.elapsed();
+  const std::byte* samples = s.inverse(task, out);
+  const std::size_t row = static_cast<std::size_t>(out.shape.width) * static_cast<std::size_t>(out.bytes_per_sample);
   pool.parallel_for((out.shape.height + 63) / 64, [&](int strip, int) {
     for (int y = 64 * strip; y < std::min(64 * strip + 64, out.shape.height); ++y)
-      std::memcpy(out.row(0, y), staging + static_cast<std::size_t>(y) * row, row);
+      std::memcpy(out.row(0, y), samples + static_cast<std::size_t>(y) * row, row);
   });
   seconds.dwt += seconds_since(start);
 }

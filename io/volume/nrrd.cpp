@@ -80,84 +80,113 @@ bool field_is(const std::string& field, std::string_view name) {
   return packed == wanted;
 }
 
+struct NrrdField {
+  std::string name;
+  std::string value;
+};
+
+// The field of a header line; nullopt: a comment or a key/value pair.
+std::optional<NrrdField> field_in(std::string_view line, const std::string& file) {
+  if (line.front() == '#') return std::nullopt;
+  const std::size_t colon = line.find(": ");
+  const std::size_t key = line.find(":=");
+  if (key != std::string_view::npos && (colon == std::string_view::npos || key < colon)) return std::nullopt;
+  const std::size_t end = line.find(':');
+  require(end != std::string_view::npos, ErrorKind::kBadStream,
+          file + ": header line '" + printable(line.substr(0, 60)) + "' is no 'field: value'");
+  return NrrdField{lower(trim(line.substr(0, end))), std::string(trim(line.substr(end + 1)))};
+}
+
+std::vector<std::string> words_in(std::string_view text) {
+  std::vector<std::string> words;
+  while (!(text = trim(text)).empty()) {
+    const std::size_t n = std::min(text.find_first_of(" \t"), text.size());
+    words.push_back(lower(text.substr(0, n)));
+    text.remove_prefix(n);
+  }
+  return words;
+}
+
+// Sets a field of how the voxels are stored. nullopt: it is none of these; false: the value makes no sense.
+std::optional<bool> set_storage(NrrdHeader& h, const std::string& field, const std::string& value) {
+  if (field == "type") {
+    h.type = value;
+  } else if (field == "encoding") {
+    h.encoding = lower(value);
+  } else if (field == "dimension") {
+    const auto n = parse_whole(value);
+    if (!n || *n < 1 || *n > 16) return false;
+    h.dimension = *n;
+  } else if (field == "sizes") {
+    h.sizes.clear();
+    const auto numbers = parse_numbers(value);
+    if (!numbers) return false;
+    for (const double v : *numbers) {
+      if (!(v >= 1 && v <= 1e15 && v == std::floor(v))) return false;
+      h.sizes.push_back(static_cast<std::uint64_t>(v));
+    }
+  } else if (field == "endian") {
+    h.has_endian = true;
+    h.big_endian = lower(value) == "big";
+    return h.big_endian || lower(value) == "little";
+  } else if (field_is(field, "line skip")) {
+    const auto n = parse_whole(value);
+    if (!n) return false;
+    h.line_skip = *n;
+  } else if (field_is(field, "byte skip")) {
+    const auto numbers = parse_numbers(value);
+    if (!numbers || numbers->size() != 1 || !((*numbers)[0] >= -1 && (*numbers)[0] <= 1e15) ||
+        (*numbers)[0] != std::floor((*numbers)[0]))
+      return false;
+    h.byte_skip = (*numbers)[0];
+  } else if (field_is(field, "data file")) {
+    h.data_file = value;
+  } else {
+    return std::nullopt;
+  }
+  return true;
+}
+
+// Sets a field of the space that the voxels fill; others are passed over.
+void set_space(NrrdHeader& h, const std::string& field, const std::string& value) {
+  if (field == "spacings") {
+    h.spacings = parse_numbers(value).value_or(std::vector<double>{});
+  } else if (field == "space") {
+    h.space = lower(value);
+  } else if (field_is(field, "space units")) {
+    h.millimetres = millimetres_in(value).value_or(1);
+  } else if (field_is(field, "space directions")) {
+    h.directions = parse_vectors(value);
+  } else if (field_is(field, "space origin")) {
+    const auto vectors = parse_vectors(value);
+    if (!vectors.empty()) h.origin = vectors[0];
+  } else if (field == "kinds") {
+    for (std::string& kind : words_in(value)) h.kinds.push_back(std::move(kind));
+  }
+}
+
 NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
   NrrdHeader h;
   std::string line;
   in.line(line);
   bool ended = false;
-  while (in.line(line)) {
+  while (!ended && in.line(line)) {
     require(in.position() <= kMaxHeadBytes, ErrorKind::kBadStream, in.name() + ": a header without end");
     const std::string_view text = trim(line);
     if (text.empty()) {
       ended = true;
-      break;
+      continue;
     }
-    if (text.front() == '#') continue;
-    const std::size_t colon = text.find(": ");
-    const std::size_t key = text.find(":=");
-    if (key != std::string_view::npos && (colon == std::string_view::npos || key < colon)) continue;  // key/value pair
-    const std::size_t end = text.find(':');
-    require(end != std::string_view::npos, ErrorKind::kBadStream,
-            in.name() + ": header line '" + printable(text.substr(0, 60)) + "' is no 'field: value'");
-    const std::string field = lower(trim(text.substr(0, end)));
-    const std::string value(trim(text.substr(end + 1)));
-    const auto bad_value = [&]() {
-      fail(ErrorKind::kBadStream, in.name() + ": '" + field + ": " + value.substr(0, 60) + "' makes no sense");
-    };
-    if (field == "type") {
-      h.type = value;
-    } else if (field == "encoding") {
-      h.encoding = lower(value);
-    } else if (field == "dimension") {
-      const auto n = parse_whole(value);
-      if (!n || *n < 1 || *n > 16) bad_value();
-      h.dimension = *n;
-    } else if (field == "sizes") {
-      h.sizes.clear();
-      const auto numbers = parse_numbers(value);
-      if (!numbers) bad_value();
-      for (const double v : *numbers) {
-        if (!(v >= 1 && v <= 1e15 && v == std::floor(v))) bad_value();
-        h.sizes.push_back(static_cast<std::uint64_t>(v));
-      }
-    } else if (field == "endian") {
-      h.has_endian = true;
-      h.big_endian = lower(value) == "big";
-      if (!h.big_endian && lower(value) != "little") bad_value();
-    } else if (field_is(field, "line skip")) {
-      const auto n = parse_whole(value);
-      if (!n) bad_value();
-      h.line_skip = *n;
-    } else if (field_is(field, "byte skip")) {
-      const auto numbers = parse_numbers(value);
-      if (!numbers || numbers->size() != 1 || !((*numbers)[0] >= -1 && (*numbers)[0] <= 1e15) ||
-          (*numbers)[0] != std::floor((*numbers)[0]))
-        bad_value();
-      h.byte_skip = (*numbers)[0];
-    } else if (field_is(field, "data file")) {
-      h.data_file = value;
-      if (value == "LIST" || value.rfind("LIST ", 0) == 0) {
-        h.listed = listed_files(in, limits);
-        ended = true;
-      }
-    } else if (field == "spacings") {
-      h.spacings = parse_numbers(value).value_or(std::vector<double>{});
-    } else if (field == "space") {
-      h.space = lower(value);
-    } else if (field_is(field, "space units")) {
-      h.millimetres = millimetres_in(value).value_or(1);
-    } else if (field_is(field, "space directions")) {
-      h.directions = parse_vectors(value);
-    } else if (field_is(field, "space origin")) {
-      const auto vectors = parse_vectors(value);
-      if (!vectors.empty()) h.origin = vectors[0];
-    } else if (field == "kinds") {
-      std::string_view rest = value;
-      while (!(rest = trim(rest)).empty()) {
-        const std::size_t n = std::min(rest.find_first_of(" \t"), rest.size());
-        h.kinds.push_back(lower(rest.substr(0, n)));
-        rest.remove_prefix(n);
-      }
+    const std::optional<NrrdField> field = field_in(text, in.name());
+    if (!field) continue;
+    const std::string& value = field->value;
+    const std::optional<bool> stored = set_storage(h, field->name, value);
+    require(stored.value_or(true), ErrorKind::kBadStream,
+            in.name() + ": '" + field->name + ": " + value.substr(0, 60) + "' makes no sense");
+    if (!stored) set_space(h, field->name, value);
+    if (field_is(field->name, "data file") && (value == "LIST" || value.rfind("LIST ", 0) == 0)) {
+      h.listed = listed_files(in, limits);  // up to the end
+      ended = true;
     }
   }
   require(ended || !h.data_file.empty(), ErrorKind::kBadStream,

@@ -42,7 +42,7 @@ MAX_COLUMNS = 120
 MAX_FILES = 32
 # A function longer than MAX_LINES counts as long. MAX_LONG is how many there are: lower it when one is divided.
 MAX_LINES = 60
-MAX_LONG = 80
+MAX_LONG = 70
 # Names of earlier versions (lookahead, SideStreams, WorkerGroup and so on replaced them), and words that name nothing.
 PRIVATE = "Company|Crew|Dealing|Errand|Finisher|Judgement|Patience|Placing|Summons|Told"
 PRIVATE_WORDS = (
