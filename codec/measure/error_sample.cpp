@@ -171,15 +171,10 @@ std::vector<SampledError> ErrorSample::errors(const Gop& gop, const GopChoices& 
     shares[n] = header_.lossless ? measure<std::int32_t>(units[n], gop, coded, control, points)
                                  : measure<float>(units[n], gop, coded, control, points);
   });
-  std::vector<double> weights;
+  std::vector<double> weights, predicted;
   for (const Unit& unit : units) weights.push_back(unit.weight);
-  std::vector<SampledError> errors;
-  for (std::size_t p = 0; p < points.size(); ++p) {
-    std::vector<ErrorShare> at;
-    for (const std::vector<ErrorShare>& unit_shares : shares) at.push_back(unit_shares[p]);
-    errors.push_back(error_of_all(control.error(*points[p]), weights, at));
-  }
-  return errors;
+  for (const Cuts* cuts : points) predicted.push_back(control.error(*cuts));
+  return errors_of_all(predicted, weights, shares);
 }
 
 }  // namespace trivelet

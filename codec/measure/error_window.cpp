@@ -91,22 +91,29 @@ std::vector<double> AxisEnergies::of(int length, int levels, bool high, Wavelet 
   return known_.emplace(key, std::move(energies)).first->second;
 }
 
-SampledError error_of_all(double predicted_total, const std::vector<double>& weights,
-                          const std::vector<ErrorShare>& shares) {
-  const auto actual_of = [&](std::size_t i) { return weights[i] * shares[i].measured * shares[i].borders(); };
-  double actual = 0;
-  double predicted = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    actual += actual_of(i);
-    predicted += weights[i] * shares[i].predicted;
+std::vector<SampledError> errors_of_all(const std::vector<double>& predicted, const std::vector<double>& weights,
+                                        const std::vector<std::vector<ErrorShare>>& shares) {
+  std::vector<SampledError> errors;
+  for (std::size_t p = 0; p < predicted.size(); ++p) {
+    const auto actual_of = [&](std::size_t i) { return weights[i] * shares[i][p].measured * shares[i][p].borders(); };
+    double actual = 0;
+    double drawn = 0;  // the prediction for the same rectangles
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      actual += actual_of(i);
+      drawn += weights[i] * shares[i][p].predicted;
+    }
+    if (!(drawn > 0)) {
+      errors.push_back({predicted[p], 0});
+      continue;
+    }
+    // The error of a ratio estimate: the residuals after the ratio is removed.
+    const double ratio = actual / drawn;
+    double squares = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      squares += std::pow(actual_of(i) - ratio * weights[i] * shares[i][p].predicted, 2);
+    errors.push_back({predicted[p] * ratio, predicted[p] * std::sqrt(squares) / drawn});
   }
-  if (!(predicted > 0)) return {predicted_total, 0};
-  // The error of a ratio estimate: the residuals after the ratio is removed.
-  const double ratio = actual / predicted;
-  double squares = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i)
-    squares += std::pow(actual_of(i) - ratio * weights[i] * shares[i].predicted, 2);
-  return {predicted_total * ratio, predicted_total * std::sqrt(squares) / predicted};
+  return errors;
 }
 
 template <class T>

@@ -42,10 +42,10 @@ struct ErrorShare {
   double borders() const { return in_window > 0 ? in_picture / in_window : 1.0; }
 };
 
-/// The error of all samples, whose predicted error is `predicted_total`. Each of `shares` represents `weights`
-/// rectangles.
-SampledError error_of_all(double predicted_total, const std::vector<double>& weights,
-                          const std::vector<ErrorShare>& shares);
+/// The errors of all samples at some cuts, whose predicted errors are `predicted`. shares[i] are those of a rectangle
+/// at these cuts, which represents weights[i] rectangles.
+std::vector<SampledError> errors_of_all(const std::vector<double>& predicted, const std::vector<double>& weights,
+                                        const std::vector<std::vector<ErrorShare>>& shares);
 
 /// Offset of a frame's rectangle from `where`.
 struct Shift {

@@ -531,15 +531,12 @@ std::vector<SampledError> MotionErrorSample::errors(const Gop& gop, const GopCho
     const auto n = static_cast<std::size_t>(i);
     shares[n] = header_.lossless ? measure<std::int32_t>(job, units[n]) : measure<float>(job, units[n]);
   });
-  std::vector<double> weights;
+  std::vector<double> weights, predicted;
   for (const Unit& unit : units) weights.push_back(unit.weight);
-  std::vector<SampledError> errors;
-  for (std::size_t p = 0; p < points.size(); ++p) {
-    std::vector<ErrorShare> at;
-    for (const std::vector<ErrorShare>& unit_shares : shares) at.push_back(unit_shares[p]);
-    errors.push_back(error_of_all(control.error(layers[points[p]]), weights, at));
-    if (!header_.lossless && !looks_at_all(header_)) errors.back().error *= kUnseen;
-  }
+  for (const std::size_t layer : points) predicted.push_back(control.error(layers[layer]));
+  std::vector<SampledError> errors = errors_of_all(predicted, weights, shares);
+  if (!header_.lossless && !looks_at_all(header_))
+    for (SampledError& e : errors) e.error *= kUnseen;
   return errors;
 }
 

@@ -83,15 +83,7 @@ struct Kernels {
   void (*products)(const std::int16_t* rows, std::size_t stride, int count, int n, std::int32_t* out);
 };
 
-namespace scalar {
-extern const Kernels kKernels;
-}  // namespace scalar
-namespace avx2 {
-extern const Kernels kKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const Kernels kKernels;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(Kernels, kKernels)
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 

@@ -53,15 +53,7 @@ struct SubpelKernels {
   std::uint32_t (*sad_to_average)(Patch a, Patch b, Patch c, int w, int h);
 };
 
-namespace scalar {
-extern const SubpelKernels kSubpelKernels;
-}  // namespace scalar
-namespace avx2 {
-extern const SubpelKernels kSubpelKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const SubpelKernels kSubpelKernels;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(SubpelKernels, kSubpelKernels)
 
 inline const SubpelKernels& subpel_kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kSubpelKernels)); }
 

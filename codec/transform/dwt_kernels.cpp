@@ -17,12 +17,6 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__clang__)
-#define TRIVELET_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define TRIVELET_VECTOR_LOOP _Pragma("GCC ivdep")
-#endif
-
 namespace trivelet::TRIVELET_ISA {
 namespace {
 

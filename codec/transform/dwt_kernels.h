@@ -51,18 +51,8 @@ struct DwtKernels {
   void (*stream_end)();
 };
 
-namespace scalar {
-extern const DwtKernels<float> kDwtFloat;
-extern const DwtKernels<std::int32_t> kDwtInt;
-}  // namespace scalar
-namespace avx2 {
-extern const DwtKernels<float> kDwtFloat;
-extern const DwtKernels<std::int32_t> kDwtInt;
-}  // namespace avx2
-namespace avx512 {
-extern const DwtKernels<float> kDwtFloat;
-extern const DwtKernels<std::int32_t> kDwtInt;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(DwtKernels<float>, kDwtFloat)
+TRIVELET_DECLARE_TABLE(DwtKernels<std::int32_t>, kDwtInt)
 
 /// The table of T (float or int32) for an instruction set.
 template <class T>

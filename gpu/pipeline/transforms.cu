@@ -151,11 +151,7 @@ template class GopTransforms<std::int32_t>;
   template void GopTransforms<T>::inverse(const Q*, const float*, const float*, std::byte*, const Stream&); \
   template void GopTransforms<T>::forward(const T*, int, Q*, const float*, const Stream&);                  \
   template void GopTransforms<T>::inverse(const Q*, const float*, int, T*, const Stream&);
-TRIVELET_INSTANTIATE(float, float)
-TRIVELET_INSTANTIATE(float, std::int16_t)
-TRIVELET_INSTANTIATE(float, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int16_t)
+TRIVELET_FOR_COEFFICIENTS(TRIVELET_INSTANTIATE)
 #undef TRIVELET_INSTANTIATE
 
 }  // namespace trivelet::gpu

@@ -313,11 +313,7 @@ template class DeviceTransform<std::int32_t>;
                                            const float*);                                                       \
   template int DeviceTransform<T>::inverse(const Q*, const float*, float, const SampleRange&,                   \
                                            const MutableDeviceSamples&, const Stream&, const float*);
-TRIVELET_INSTANTIATE(float, float)
-TRIVELET_INSTANTIATE(float, std::int16_t)
-TRIVELET_INSTANTIATE(float, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int16_t)
+TRIVELET_FOR_COEFFICIENTS(TRIVELET_INSTANTIATE)
 #undef TRIVELET_INSTANTIATE
 
 }  // namespace trivelet::gpu

@@ -22,6 +22,14 @@
 #include "codec/transform/subband.h"
 #include "gpu/device/device.h"
 
+/// INSTANTIATE(T, Q) for all types of values T in the transforms and of coefficients Q in memory.
+#define TRIVELET_FOR_COEFFICIENTS(INSTANTIATE) \
+  INSTANTIATE(float, float)                    \
+  INSTANTIATE(float, std::int16_t)             \
+  INSTANTIATE(float, std::int32_t)             \
+  INSTANTIATE(std::int32_t, std::int32_t)      \
+  INSTANTIATE(std::int32_t, std::int16_t)
+
 namespace trivelet::gpu {
 
 /// What samples in device memory are. kValues: the transform's own type, float or std::int32_t.

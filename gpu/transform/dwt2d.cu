@@ -278,11 +278,7 @@ void copy_plane(const PlaneArgs<T, Q>& a, bool inverse, const Stream& stream) {
   template void forward_plane(PlaneArgs<T, Q>, Wavelet, int, const Stream&); \
   template void inverse_plane(PlaneArgs<T, Q>, Wavelet, int, const Stream&); \
   template void copy_plane(const PlaneArgs<T, Q>&, bool, const Stream&);
-TRIVELET_INSTANTIATE(float, float)
-TRIVELET_INSTANTIATE(float, std::int16_t)
-TRIVELET_INSTANTIATE(float, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int32_t)
-TRIVELET_INSTANTIATE(std::int32_t, std::int16_t)
+TRIVELET_FOR_COEFFICIENTS(TRIVELET_INSTANTIATE)
 #undef TRIVELET_INSTANTIATE
 
 }  // namespace trivelet::gpu

@@ -243,13 +243,7 @@ Envelope make_metaimage(const VolumeInfo& info) {
             "\nElementToIntensityFunctionOffset = " + number_text(info.intercept);
   if (info.voxel.channels > 1) text += "\nElementNumberOfChannels = " + std::to_string(info.voxel.channels);
   text += std::string("\nElementType = ") + type->name + "\nElementDataFile = LOCAL\n";
-  Envelope e;
-  e.format = "metaimage";
-  e.files.emplace_back();
-  e.files[0].head = to_bytes(text);
-  e.files[0].packing = have_zlib() ? Packing::kZlib : Packing::kNone;
-  e.files[0].voxel_bytes = info.bytes();
-  return e;
+  return text_envelope("metaimage", text, have_zlib() ? Packing::kZlib : Packing::kNone, info.bytes());
 }
 
 }  // namespace trivelet::io

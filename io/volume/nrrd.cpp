@@ -373,13 +373,7 @@ Envelope make_nrrd(const VolumeInfo& info) {
   text += "\nkinds:" + std::string(channels ? " vector" : "") + " domain domain domain" + (fourth ? " list" : "");
   if (bytes_of(info.voxel.type) > 1) text += std::string("\nendian: ") + (info.voxel.big_endian ? "big" : "little");
   text += std::string("\nencoding: ") + (have_zlib() ? "gzip" : "raw") + "\n\n";
-  Envelope e;
-  e.format = "nrrd";
-  e.files.emplace_back();
-  e.files[0].head = to_bytes(text);
-  e.files[0].packing = have_zlib() ? Packing::kGzip : Packing::kNone;
-  e.files[0].voxel_bytes = info.bytes();
-  return e;
+  return text_envelope("nrrd", text, have_zlib() ? Packing::kGzip : Packing::kNone, info.bytes());
 }
 
 }  // namespace trivelet::io

@@ -67,6 +67,9 @@ struct Envelope {
   std::vector<VolumeFile> files;
 };
 
+/// One file: a header of text, then the voxels.
+Envelope text_envelope(const std::string& format, const std::string& head, Packing packing, std::uint64_t voxel_bytes);
+
 /// Compressed by zlib when the build has it. `parse_envelope` throws BadStream or Unsupported.
 std::vector<std::uint8_t> serialise(const Envelope& envelope);
 Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size);

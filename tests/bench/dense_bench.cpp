@@ -99,47 +99,19 @@ void measure(const Clip& clip, const Setup& setup, int block, float step, const 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<float> steps = {6, 12, 24, 44};
-  std::vector<Clip> clips;
-  Setup setup;
-  int block = 128;
-  bool lossless = false;
-  std::string table_file;
-  for (int i = 1; i < argc; ++i) {
-    const std::string a = argv[i];
-    if (a == "--steps") {
-      steps.clear();
-      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ","))
-        steps.push_back(std::strtof(p, nullptr));
-    } else if (a == "--lossless") {
-      lossless = true;
-      steps = {1};
-    } else if (a == "--dyadic") {
-      setup.layout = Layout::kDyadic;
-    } else if (a == "--levels") {
-      setup.spatial_levels = std::atoi(argv[++i]);
-    } else if (a == "--temporal") {
-      setup.temporal_levels = std::atoi(argv[++i]);
-    } else if (a == "--gop") {
-      setup.gop = std::atoi(argv[++i]);
-    } else if (a == "--block") {
-      block = std::atoi(argv[++i]);
-    } else if (a == "--tables") {
-      table_file = argv[++i];
-    } else {
-      clips.push_back(load_clip(a));
-    }
-  }
+  const CommandLine given(argc, argv, "--tables");
+  const Setup& setup = given.setup;
+  const std::string& table_file = given.text;
   dense::StartTables trained;
   if (!table_file.empty()) trained = dense::parse_tables(read_table_text(table_file), setup.layout == Layout::kDyadic);
   const dense::StartTables* tables = table_file.empty() ? nullptr : &trained;
   double log_ratio = 0;
   int n = 0;
-  for (const Clip& clip : clips)
-    for (const float step : steps) {
+  for (const Clip& clip : given.clips)
+    for (const float step : given.steps) {
       Totals t;
-      lossless ? measure<std::int32_t>(clip, setup, block, step, tables, t)
-               : measure<float>(clip, setup, block, step, tables, t);
+      given.lossless ? measure<std::int32_t>(clip, setup, given.block, step, tables, t)
+                     : measure<float>(clip, setup, given.block, step, tables, t);
       std::printf(
           "%-14s step %3g  fast %9.0f  dense %9.0f bytes  %+6.2f %%  %.3f bpp  encode %5.1f decode %5.1f Msamples/s  "
           "%s\n",

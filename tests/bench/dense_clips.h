@@ -87,6 +87,45 @@ struct Setup {
   Layout layout = Layout::kT2d;
 };
 
+/// The command line of the programs of the dense coder: `--steps 6,12`, `--lossless`, `--dyadic`, `--levels N`,
+/// `--temporal N`, `--gop N`, `--block N`, files of clips, and one option of the program's own with a text.
+struct CommandLine {
+  std::vector<float> steps = {6, 12, 24, 44};
+  Setup setup;
+  int block = 128;
+  bool lossless = false;
+  std::string text;
+  std::vector<Clip> clips;
+
+  CommandLine(int argc, char** argv, const std::string& own) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string a = argv[i];
+      if (a == "--steps") {
+        steps.clear();
+        for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ","))
+          steps.push_back(std::strtof(p, nullptr));
+      } else if (a == "--lossless") {
+        lossless = true;
+        steps = {1};
+      } else if (a == "--dyadic") {
+        setup.layout = Layout::kDyadic;
+      } else if (a == "--levels") {
+        setup.spatial_levels = std::atoi(argv[++i]);
+      } else if (a == "--temporal") {
+        setup.temporal_levels = std::atoi(argv[++i]);
+      } else if (a == "--gop") {
+        setup.gop = std::atoi(argv[++i]);
+      } else if (a == "--block") {
+        block = std::atoi(argv[++i]);
+      } else if (a == own) {
+        text = argv[++i];
+      } else {
+        clips.push_back(load_clip(a));
+      }
+    }
+  }
+};
+
 /// Calls f(volume) for every component of every GOP. T = float: 9/7; int32: reversible 5/3.
 template <class T, class F>
 void for_volumes(const Clip& clip, const Setup& setup, ThreadPool& pool, F f) {

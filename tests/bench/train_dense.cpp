@@ -145,42 +145,14 @@ Prior fit(const std::vector<Pair>& pairs, const Prior& fallback) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<float> steps = {6, 12, 24, 44};
-  Setup setup;
-  int block = 128;
-  bool lossless = false;
-  std::string out;
-  std::vector<Clip> clips;
-  for (int i = 1; i < argc; ++i) {
-    const std::string a = argv[i];
-    if (a == "--steps") {
-      steps.clear();
-      for (char* p = std::strtok(argv[++i], ","); p; p = std::strtok(nullptr, ","))
-        steps.push_back(std::strtof(p, nullptr));
-    } else if (a == "--lossless") {
-      lossless = true;
-      steps = {1};
-    } else if (a == "--dyadic") {
-      setup.layout = Layout::kDyadic;
-    } else if (a == "--gop") {
-      setup.gop = std::atoi(argv[++i]);
-    } else if (a == "--temporal") {
-      setup.temporal_levels = std::atoi(argv[++i]);
-    } else if (a == "--levels") {
-      setup.spatial_levels = std::atoi(argv[++i]);
-    } else if (a == "--block") {
-      block = std::atoi(argv[++i]);
-    } else if (a == "--out") {
-      out = argv[++i];
-    } else {
-      clips.push_back(load_clip(a));
-    }
-  }
+  const CommandLine given(argc, argv, "--out");
+  const Setup& setup = given.setup;
+  const std::string& out = given.text;
   Samples samples(static_cast<std::size_t>(kClasses) * kContexts);
-  for (const Clip& clip : clips)
-    for (const float step : steps)
-      lossless ? collect<std::int32_t>(clip, setup, block, step, samples)
-               : collect<float>(clip, setup, block, step, samples);
+  for (const Clip& clip : given.clips)
+    for (const float step : given.steps)
+      given.lossless ? collect<std::int32_t>(clip, setup, given.block, step, samples)
+                     : collect<float>(clip, setup, given.block, step, samples);
 
   std::vector<Prior> tables(samples.size());
   double occurring = 0;

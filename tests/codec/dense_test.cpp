@@ -13,11 +13,14 @@
 #include "codec/entropy/dense/dense_block.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/entropy/fast/zerotree.h"
+#include "tests/support/fields.h"
 #include "tests/support/left_out_zeros.h"
 #include "tests/support/one_of.h"
 
 namespace trivelet {
 namespace {
+
+using test::Volume;
 
 struct Case {
   Shape shape;
@@ -28,18 +31,6 @@ const Case kCases[] = {{{1, 1, 1}, 0, 0, 64},     {{1, 5, 3}, 0, 1, 64},      {{
                        {{16, 33, 130}, 4, 5, 64}, {{5, 200, 7}, 2, 4, 128},   {{12, 70, 90}, 2, 2, 64},
                        {{31, 20, 24}, 4, 4, 128}, {{3, 150, 140}, 1, 5, 128}, {{4, 40, 300}, 2, 7, 256},
                        {{6, 13, 12}, 2, 0, 64}};
-
-template <class T>
-struct Volume {
-  std::vector<T> memory;
-  Field<T> field;
-  explicit Volume(const Shape& s, T value = 0) : memory(s.samples(), value) {
-    field.data = memory.data();
-    field.shape = s;
-    field.row_stride = s.width;
-    field.frame_stride = static_cast<std::ptrdiff_t>(s.width) * s.height;
-  }
-};
 
 // Of these fewer cuts and layers are tried: the smaller ones have had them all.
 bool is_large(const Shape& s) { return s.samples() > 10000; }

@@ -10,7 +10,7 @@
 #include "codec/encoder/target_search.h"
 #include "codec/measure/measuring_plan.h"
 #include "codec/transform/quantiser.h"
-#include "tests/support/support.h"
+#include "tests/support/short_gops.h"
 
 namespace trivelet {
 namespace {
@@ -21,15 +21,6 @@ using test::Pattern;
 Clip clip_of(int gops) {
   return test::make_clip(test::video(70, 50, "yuv420p", static_cast<std::uint64_t>(4 * gops)), 4 * gops, 4,
                          Pattern::kTexture, 3);
-}
-
-EncoderParams asked() {
-  EncoderParams p;
-  p.gop_frames = 4;
-  p.temporal_levels = 2;
-  p.block_size = 32;
-  p.threads = 2;
-  return p;
 }
 
 PendingGop pending(const Clip& clip, std::size_t n, const EncoderContext& context, double step) {
@@ -57,7 +48,7 @@ GopWork coded(const Clip& clip, std::size_t n, EncoderContext& context) {
 
 TEST(PacketWriter, PacketsAndIndexAreAStream) {
   const Clip clip = clip_of(3);
-  EncoderContext context(clip.info, asked(), nullptr, false);
+  EncoderContext context(clip.info, test::short_gop_params(2), nullptr, false);
   MemorySink sink;
   PacketWriter writer(context, sink);
   writer.write_head();
@@ -81,7 +72,7 @@ TEST(PacketWriter, PacketsAndIndexAreAStream) {
 
 TEST(PacketWriter, AnEntryCanBeTaken) {
   const Clip clip = clip_of(1);
-  EncoderContext context(clip.info, asked(), nullptr, false);
+  EncoderContext context(clip.info, test::short_gop_params(2), nullptr, false);
   MemorySink sink;
   PacketWriter writer(context, sink);
   writer.write_head();
@@ -93,7 +84,7 @@ TEST(PacketWriter, AnEntryCanBeTaken) {
 
 /// Index errors of a clip, measured by threads or not.
 std::vector<std::uint16_t> index_errors(const Clip& clip, bool threads) {
-  EncoderContext context(clip.info, asked(), nullptr, false);
+  EncoderContext context(clip.info, test::short_gop_params(2), nullptr, false);
   MemorySink sink;
   PacketWriter writer(context, sink);
   ErrorMeasurer measurer(context, nullptr);
@@ -122,7 +113,7 @@ TEST(ErrorMeasurer, ThreadsFindTheSameErrors) {
 
 TEST(ErrorMeasurer, DecodedErrorFallsWithMoreBytes) {
   const Clip clip = clip_of(1);
-  EncoderParams p = asked();
+  EncoderParams p = test::short_gop_params(2);
   p.psnr = 40;
   EncoderContext context(clip.info, p, nullptr, false);
   ErrorMeasurer measurer(context, nullptr);
@@ -140,7 +131,7 @@ TEST(ErrorMeasurer, DecodedErrorFallsWithMoreBytes) {
 TEST(TargetSearch, EveryGopMeetsThePsnr) {
   const Clip clip = clip_of(3);
   for (const double psnr : {34.0, 42.0}) {
-    EncoderParams p = asked();
+    EncoderParams p = test::short_gop_params(2);
     p.psnr = psnr;
     EncoderContext context(clip.info, p, nullptr, false);
     ErrorMeasurer measurer(context, nullptr);

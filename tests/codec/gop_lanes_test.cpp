@@ -9,6 +9,7 @@
 
 #include "codec/encoder/encoder_params.h"
 #include "tests/support/one_of.h"
+#include "tests/support/short_gops.h"
 #include "tests/support/support.h"
 
 namespace trivelet {
@@ -16,24 +17,10 @@ namespace {
 
 using test::Clip;
 using test::Pattern;
+using test::short_gop_params;
+using test::short_gops;
 
 constexpr int kMany = 16;  // threads, for five lanes
-
-Clip clip_of(const char* format = "yuv420p") {
-  const int width = test::full() ? 70 : 38, height = test::full() ? 50 : 34;  // blocks whole and cut either way
-  return test::make_clip(test::video(width, height, format, 43), 43, 4, Pattern::kTexture, 3);
-}
-
-EncoderParams params_of(Profile profile, bool lossless, int threads) {
-  EncoderParams p;
-  p.profile = profile;
-  p.lossless = lossless;
-  p.gop_frames = 4;
-  p.temporal_levels = 2;
-  p.block_size = 32;
-  p.threads = threads;
-  return p;
-}
 
 struct Case {
   Profile profile;
@@ -43,8 +30,8 @@ constexpr Case kCases[] = {
     {Profile::kFast, false}, {Profile::kFast, true}, {Profile::kDense, false}, {Profile::kDense, true}};
 
 TEST(GopLanes, AreWhereThreadsAreMany) {
-  const VideoInfo info = clip_of().info;
-  const StreamHeader h = make_header(info, resolve(info, params_of(Profile::kDense, false, 1)));
+  const VideoInfo info = short_gops(43).info;
+  const StreamHeader h = make_header(info, resolve(info, short_gop_params(1)));
   const auto lanes = [&h](int threads, std::uint64_t bytes, std::uint64_t gops = 0) {
     BackendOptions options;
     options.threads = threads;
@@ -67,13 +54,14 @@ TEST(GopLanes, AreWhereThreadsAreMany) {
 TEST(GopLanes, WriteTheSameBytes) {
   for (const char* format : {"yuv420p", "gray16"})
     for (const Case& c : kCases) {
-      const Clip clip = clip_of(format);
-      const auto expected = test::encode(clip, params_of(c.profile, c.lossless, 1));
-      EXPECT_TRUE(test::encode(clip, params_of(c.profile, c.lossless, kMany)) == expected) << format << c.lossless;
+      const Clip clip = short_gops(43, format);
+      const auto expected = test::encode(clip, short_gop_params(1, c.profile, c.lossless));
+      EXPECT_TRUE(test::encode(clip, short_gop_params(kMany, c.profile, c.lossless)) == expected)
+          << format << c.lossless;
     }
   // Blocks from which a sample of errors is drawn, and the errors of all layers.
   const Clip large = test::make_clip(test::video(200, 150, "yuv420p", 20), 20, 4, Pattern::kTexture, 5);
-  EncoderParams p = params_of(Profile::kDense, false, 1);
+  EncoderParams p = short_gop_params(1);
   p.block_size = 128;
   const auto expected = test::encode(large, p);
   p.threads = kMany;
@@ -81,10 +69,10 @@ TEST(GopLanes, WriteTheSameBytes) {
 }
 
 TEST(GopLanes, CoefficientsGoThroughThem) {
-  const Clip clip = clip_of();
+  const Clip clip = short_gops(43);
   const auto coded = [&clip](int threads) {
     MemorySink sink;
-    Encoder encoder(clip.info, params_of(Profile::kDense, false, threads), sink);
+    Encoder encoder(clip.info, short_gop_params(threads), sink);
     for (std::size_t i = 0; i < clip.gops.size(); ++i) {
       if (i % 3 != 1) {
         encoder.push(clip.gops[i]);
@@ -101,7 +89,7 @@ TEST(GopLanes, CoefficientsGoThroughThem) {
 
 TEST(GopLanes, DeliverTheSameSamples) {
   for (const Case& c : kCases) {
-    const std::vector<std::byte> stream = test::encode(clip_of(), params_of(c.profile, c.lossless, 2));
+    const std::vector<std::byte> stream = test::encode(short_gops(43), short_gop_params(2, c.profile, c.lossless));
     for (const int reduce : {0, 1}) {
       DecoderParams p{.threads = 1};
       p.reduce = p.temporal_reduce = reduce;
@@ -126,7 +114,7 @@ TEST(GopLanes, DeliverTheSameSamples) {
 
 // Coefficients can be pulled at any time, also when the GOP was already decoded to samples.
 TEST(GopLanes, SamplesAndCoefficientsByTurns) {
-  const std::vector<std::byte> stream = test::encode(clip_of(), params_of(Profile::kDense, false, 2));
+  const std::vector<std::byte> stream = test::encode(short_gops(43), short_gop_params(2));
   const std::vector<Gop> expected = test::decode(stream, {.threads = 1});
   MemorySource source(stream.data(), stream.size());
   Decoder decoder(source, {.threads = kMany});
@@ -172,7 +160,7 @@ TEST(GopLanes, DamageIsWhatItIsWithoutThem) {
   std::size_t errors = 0, damaged = 0;
   for (const Profile profile : {Profile::kFast, Profile::kDense}) {
     const Clip clip = test::make_clip(test::video(40, 30, "gray", 24), 24, 4, Pattern::kTexture, 3);
-    const std::vector<std::byte> stream = test::encode(clip, params_of(profile, false, 1));
+    const std::vector<std::byte> stream = test::encode(clip, short_gop_params(1, profile));
     for (std::size_t at = 0; at < stream.size(); at += 251)
       for (const bool keep : {false, true}) {
         std::vector<std::byte> flipped = stream;
@@ -192,11 +180,11 @@ TEST(GopLanes, DamageIsWhatItIsWithoutThem) {
 }
 
 TEST(GopLanes, MayBeLeftAtAnyTime) {
-  const Clip clip = clip_of();
-  const std::vector<std::byte> stream = test::encode(clip, params_of(Profile::kDense, false, 2));
+  const Clip clip = short_gops(43);
+  const std::vector<std::byte> stream = test::encode(clip, short_gop_params(2));
   for (std::size_t n = 0; n < 7; ++n) {
     MemorySink sink;
-    Encoder encoder(clip.info, params_of(Profile::kDense, false, kMany), sink);
+    Encoder encoder(clip.info, short_gop_params(kMany), sink);
     for (std::size_t i = 0; i < n; ++i) encoder.push(clip.gops[i]);
     MemorySource source(stream.data(), stream.size());
     Decoder decoder(source, {.threads = kMany});
@@ -207,8 +195,8 @@ TEST(GopLanes, MayBeLeftAtAnyTime) {
 
 // The caller's check is asked in lanes, too; what it throws arrives, and ends them.
 TEST(GopLanes, AreEndedByTheCheck) {
-  const Clip clip = clip_of();
-  const std::vector<std::byte> stream = test::encode(clip, params_of(Profile::kDense, false, 2));
+  const Clip clip = short_gops(43);
+  const std::vector<std::byte> stream = test::encode(clip, short_gop_params(2));
   std::atomic<int> left = 0;
   Workers workers;
   workers.check = [&left] {
@@ -217,7 +205,7 @@ TEST(GopLanes, AreEndedByTheCheck) {
   int ended = 0;
   for (const int calls : {0, 1, 20, 100, 200}) {
     left = calls;
-    EncoderParams p = params_of(Profile::kDense, false, kMany);
+    EncoderParams p = short_gop_params(kMany);
     p.workers = workers;
     MemorySink sink;
     try {

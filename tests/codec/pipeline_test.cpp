@@ -19,6 +19,7 @@
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/trace.h"
 #include "tests/support/one_of.h"
+#include "tests/support/short_gops.h"
 #include "tests/support/support.h"
 
 namespace trivelet {
@@ -26,6 +27,10 @@ namespace {
 
 using test::Clip;
 using test::Pattern;
+using test::short_gop_params;
+using test::short_gops;
+
+constexpr int kFrames = 79;  // in 20 GOPs, more than all stages hold
 
 int threads_of_process() {
   int n = 0;
@@ -205,23 +210,6 @@ class FullSink final : public ByteSink {
   std::size_t most_;
 };
 
-/// Blocks whole and cut either way, in more GOPs than all stages hold.
-Clip clip_of_20_gops() {
-  const int width = test::full() ? 70 : 38, height = test::full() ? 50 : 34;
-  return test::make_clip(test::video(width, height, "yuv420p", 79), 79, 4, Pattern::kTexture, 3);
-}
-
-EncoderParams params_of(Profile profile, bool lossless) {
-  EncoderParams p;
-  p.profile = profile;
-  p.lossless = lossless;
-  p.gop_frames = 4;
-  p.temporal_levels = 2;
-  p.block_size = 32;
-  p.threads = 2;
-  return p;
-}
-
 void encode_to(ByteSink& sink, const Clip& clip, const EncoderParams& params, const Backend* backend) {
   Encoder encoder(clip.info, params, sink, backend);
   for (const Gop& g : clip.gops) encoder.push(g);
@@ -230,15 +218,15 @@ void encode_to(ByteSink& sink, const Clip& clip, const EncoderParams& params, co
 }
 
 TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
-  const Clip clip = clip_of_20_gops();
+  const Clip clip = short_gops(kFrames);
   for (const Profile profile : {Profile::kFast, Profile::kDense})
     for (const bool lossless : {false, true}) {
       MemorySink expected;
-      encode_to(expected, clip, params_of(profile, lossless), nullptr);
+      encode_to(expected, clip, short_gop_params(2, profile, lossless), nullptr);
       for (const bool silent : {false, true}) {
         const Backend deep = deep_backend(silent);
         MemorySink sink;
-        encode_to(sink, clip, params_of(profile, lossless), &deep);
+        encode_to(sink, clip, short_gop_params(2, profile, lossless), &deep);
         EXPECT_TRUE(expected.bytes == sink.bytes) << static_cast<int>(profile) << lossless << silent;
       }
     }
@@ -246,10 +234,10 @@ TEST(Stages, DividingBesideCodingWritesTheSameBytes) {
 
 // Several GOPs are measured at once, each of which may depend on the one before.
 TEST(Stages, ErrorsAlongMotionAreTheSameBesideEachOther) {
-  const Clip clip = clip_of_20_gops();
+  const Clip clip = short_gops(kFrames);
   const Backend deep = deep_backend();
   for (const bool lossless : {false, true}) {
-    EncoderParams p = params_of(Profile::kDense, lossless);
+    EncoderParams p = short_gop_params(2, Profile::kDense, lossless);
     p.motion = Motion::kOn;
     p.key_interval = 20;
     MemorySink expected, sink;
@@ -344,7 +332,7 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, c
 }
 
 TEST(Stages, PartsThatAreMeasuredBesideCodingMakeTheWhole) {
-  Clip clip = clip_of_20_gops();
+  Clip clip = short_gops(kFrames);
   const Clip other = test::make_clip(clip.info, 79, 4, Pattern::kNoise, 5);  // measured again
   for (std::size_t g = 6; g < 12; ++g) {
     Gop gop = other.gops[g];
@@ -353,7 +341,7 @@ TEST(Stages, PartsThatAreMeasuredBesideCodingMakeTheWhole) {
   }
   for (const Motion motion : {Motion::kOff, Motion::kOn})
     for (const bool lossless : {false, true}) {
-      EncoderParams p = params_of(Profile::kDense, lossless);
+      EncoderParams p = short_gop_params(2, Profile::kDense, lossless);
       p.motion = motion;
       p.key_interval = 9;
       p.threads = 12;
@@ -367,18 +355,18 @@ TEST(Stages, PartsThatAreMeasuredBesideCodingMakeTheWhole) {
 
 TEST(Stages, AFullDiskEndsThemOnce) {
   const int before = threads_of_process();
-  const Clip clip = clip_of_20_gops();
+  const Clip clip = short_gops(kFrames);
   const Backend deep = deep_backend();
   for (const Profile profile : {Profile::kFast, Profile::kDense}) {
     MemorySink whole;
-    encode_to(whole, clip, params_of(profile, false), nullptr);
+    encode_to(whole, clip, short_gop_params(2, profile), nullptr);
     for (const std::size_t most : {std::size_t{2000}, whole.bytes.size() / 2, whole.bytes.size() - 1}) {
       FullSink sink(most);
-      EXPECT_EQ(error_of([&] { encode_to(sink, clip, params_of(profile, false), &deep); }), "no space left");
+      EXPECT_EQ(error_of([&] { encode_to(sink, clip, short_gop_params(2, profile), &deep); }), "no space left");
     }
     // A caller that goes on all the same gets the error again, and no thread waits for ever.
     FullSink sink(whole.bytes.size() / 4);
-    Encoder encoder(clip.info, params_of(profile, false), sink, &deep);
+    Encoder encoder(clip.info, short_gop_params(2, profile), sink, &deep);
     int refused = 0;
     for (const Gop& g : clip.gops) refused += error_of([&] { encoder.push(g); }).empty() ? 0 : 1;
     EXPECT_GT(refused, 1);
@@ -386,7 +374,7 @@ TEST(Stages, AFullDiskEndsThemOnce) {
   }
   {  // left in the middle
     MemorySink sink;
-    Encoder encoder(clip.info, params_of(Profile::kDense, false), sink, &deep);
+    Encoder encoder(clip.info, short_gop_params(2), sink, &deep);
     for (int i = 0; i < 9; ++i) encoder.push(clip.gops[static_cast<std::size_t>(i)]);
   }
   EXPECT_TRUE(threads_fall_to(before));
@@ -414,8 +402,8 @@ class FailingSource final : public ByteSource {
 
 TEST(Stages, AFailingReaderEndsADecoderBehindWhatItRead) {
   const int before = threads_of_process();
-  const Clip clip = clip_of_20_gops();
-  const std::vector<std::byte> stream = test::encode(clip, params_of(Profile::kFast, false));
+  const Clip clip = short_gops(kFrames);
+  const std::vector<std::byte> stream = test::encode(clip, short_gop_params(2, Profile::kFast));
   const std::vector<Gop> whole = test::decode(stream, {});
   ASSERT_EQ(whole.size(), clip.gops.size());
   for (const std::size_t good : {stream.size() / 2, stream.size() * 3 / 4}) {

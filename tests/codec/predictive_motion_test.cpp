@@ -309,16 +309,7 @@ TEST(PredictiveMotion, EncoderFindsEveryWrongBitInItsCodeword) {
   prediction::BlockEncoder coder(SimdLevel::kBest);
   std::vector<std::uint8_t> codeword;
   coder.encode(block_of(gop, info), moving(3), codeword);
-  EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
-  test::OneOf some(7);
-  for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
-    if (!some()) continue;
-    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
-    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-  }
-  for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
-    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
+  test::expect_wrong_bits_are_found(coder, codeword);
 }
 
 TEST(PredictiveMotion, DamagedCodewords) {

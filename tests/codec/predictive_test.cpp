@@ -394,16 +394,7 @@ TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
     prediction::AheadEncoder coder(SimdLevel::kBest);
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), codeword);
-    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
-    test::OneOf some(7);
-    for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
-      if (!some()) continue;
-      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
-      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-    }
-    for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
+    test::expect_wrong_bits_are_found(coder, codeword);
   }
 }
 
@@ -451,16 +442,7 @@ TEST(Predictive, EncoderFindsEveryWrongBitInItsCodeword) {
     prediction::BlockEncoder coder(SimdLevel::kBest);
     std::vector<std::uint8_t> codeword;
     coder.encode(block_of(gop, info), {}, codeword);
-    EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
-    test::OneOf some(7);
-    for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
-      if (!some()) continue;
-      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
-      codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-    }
-    for (std::size_t size = 0; size < codeword.size(); size += test::full() ? 1 : 5)
-      EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
+    test::expect_wrong_bits_are_found(coder, codeword);
     const Gop other = picture(info, 3, pattern, 6);
     std::vector<std::uint8_t> other_codeword;
     coder.encode(block_of(other, info), {}, other_codeword);

@@ -9,12 +9,15 @@
 #include <limits>
 #include <random>
 
+#include "tests/support/fields.h"
 #include "tests/support/left_out_zeros.h"
 #include "tests/support/one_of.h"
 #include "tests/support/support.h"
 
 namespace trivelet {
 namespace {
+
+using test::Volume;
 
 struct Case {
   Shape shape;
@@ -51,18 +54,6 @@ std::vector<Case> cases(int per_shape) {
     }
   return out;
 }
-
-template <class T>
-struct Volume {
-  std::vector<T> memory;
-  Field<T> field;
-  explicit Volume(const Shape& s, T value = 0) : memory(s.samples(), value) {
-    field.data = memory.data();
-    field.shape = s;
-    field.row_stride = s.width;
-    field.frame_stride = static_cast<std::ptrdiff_t>(s.width) * s.height;
-  }
-};
 
 // Coefficients of all magnitudes, from few to many of them.
 Volume<std::int32_t> random_field(const Shape& s, std::mt19937& random) {

@@ -67,13 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Shape kShapes[] = {{1, 1, 1},  {1, 1, 36},  {2, 36, 1},  {3, 2, 3},   {5, 7, 5},   {8, 8, 8},
                                   {9, 5, 17}, {4, 16, 16}, {3, 17, 15}, {1, 33, 31}, {2, 35, 36}, {6, 20, 11}};
   const Shape shape = kShapes[c.upto(11)];
-  Decomposition d;
-  d.layout = options & 1 ? Layout::kDyadic : Layout::kT2d;
-  const unsigned levels = c.byte();
-  d.spatial_levels = static_cast<int>(levels % 5);
-  d.temporal_levels = static_cast<int>(levels / 5 % 4);
-  if (d.layout == Layout::kDyadic) d.temporal_levels = std::min(d.temporal_levels, d.spatial_levels);
-  d.spatial = d.temporal = Wavelet::kCdf53;
+  const Decomposition d = decomposition_by(options & 1 ? Layout::kDyadic : Layout::kT2d, c.byte());
   const FastMode mode = options & 2 ? FastMode::kStaged : FastMode::kRaw;
   const bool real = options & 4;
   const int layers = 1 + (options >> 3 & 1);

@@ -34,6 +34,16 @@ class Choices {
   std::size_t at_ = 0;
 };
 
+inline Decomposition decomposition_by(Layout layout, unsigned levels) {
+  Decomposition d;
+  d.layout = layout;
+  d.spatial_levels = static_cast<int>(levels % 5);
+  d.temporal_levels = static_cast<int>(levels / 5 % 4);
+  if (layout == Layout::kDyadic) d.temporal_levels = std::min(d.temporal_levels, d.spatial_levels);
+  d.spatial = d.temporal = Wavelet::kCdf53;
+  return d;
+}
+
 // Geometry is expensive, so the last ones are kept.
 struct Geometry {
   BlockGrid grid;

@@ -56,21 +56,12 @@ Outcome decode(const Bytes& s, const DecoderParams& p, bool pipe, bool coefficie
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes);
+  if (!given) return 0;
   const unsigned options = data[0] | static_cast<unsigned>(data[1]) << 8;
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  StreamHeader h;
-  if (!find_header(s, h)) return 0;
-
-  DecoderParams p;
-  p.threads = 1;
-  p.keep_partial = options & 2;
-  if (!h.components.empty()) {
-    p.reduce = std::min<int>(options >> 4 & 3, h.max_reduce() - h.dropped_spatial);
-    if (h.layout == Layout::kT2d)
-      p.temporal_reduce = std::min<int>(options >> 6 & 1, h.temporal_levels - h.dropped_temporal);
-    p.max_layers = options & 128 ? 1 : 0;
-  }
+  const Bytes& s = given->stream;
+  const StreamHeader& h = given->header;
+  DecoderParams p = reduced_by(options, h);
   p.max_planes = options >> 8 & 7;
   p.first_frame = options & 2048 ? 1 : 0;
   const bool coefficients = (options & 4) && p.first_frame == 0;

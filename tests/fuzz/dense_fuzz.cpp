@@ -123,13 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Shape kShapes[] = {{1, 1, 1}, {1, 1, 33}, {2, 33, 1}, {3, 2, 3}, {4, 4, 4}, {2, 8, 8},
                                   {5, 3, 5}, {3, 5, 7},  {1, 6, 34}, {2, 4, 4}, {8, 2, 2}, {1, 8, 8}};
   const Shape shape = kShapes[c.upto(11)];
-  Decomposition d;
-  d.layout = options & 1 ? Layout::kDyadic : Layout::kT2d;
-  const unsigned levels = c.byte();
-  d.spatial_levels = static_cast<int>(levels % 5);
-  d.temporal_levels = static_cast<int>(levels / 5 % 4);
-  if (d.layout == Layout::kDyadic) d.temporal_levels = std::min(d.temporal_levels, d.spatial_levels);
-  d.spatial = d.temporal = Wavelet::kCdf53;
+  const Decomposition d = decomposition_by(options & 1 ? Layout::kDyadic : Layout::kT2d, c.byte());
   const bool real = options & 2;
   const int layers = 1 + (options >> 2 & 1);
   const int reduce = std::min<int>(options >> 3 & 3, d.spatial_levels);

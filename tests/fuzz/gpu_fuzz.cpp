@@ -74,21 +74,12 @@ void check_batch(const Bytes& s) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0);
   static const std::shared_ptr<const Backend> kept = keep_decoders(device);
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes);
+  if (!given) return 0;
   const unsigned options = data[0];
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  StreamHeader h;
-  if (!find_header(s, h)) return 0;
-
-  DecoderParams p;
-  p.threads = 1;
-  p.keep_partial = options & 2;
-  if (!h.components.empty()) {
-    p.reduce = std::min<int>(options >> 4 & 3, h.max_reduce() - h.dropped_spatial);
-    if (h.layout == Layout::kT2d)
-      p.temporal_reduce = std::min<int>(options >> 6 & 1, h.temporal_levels - h.dropped_temporal);
-    p.max_layers = options & 128 ? 1 : 0;
-  }
+  const Bytes& s = given->stream;
+  const StreamHeader& h = given->header;
+  DecoderParams p = reduced_by(options, h);
   p.max_planes = data[1] & 7;
   if (data[1] & 16) check_batch(s);
   const Outcome gpu = decode(s, p, data[1] & 8 ? kept.get() : device.get());

@@ -9,6 +9,7 @@
 #include "codec/base/hash.h"
 #include "codec/format/chunk.h"
 #include "codec/format/container.h"
+#include "tests/fuzz/header_params.h"
 #include "tests/support/support.h"
 
 namespace {
@@ -31,17 +32,8 @@ struct Sample {
   StreamHeader header;
   std::unique_ptr<StreamGeometry> geometry;
   Sample(bool dyadic, Profile profile) {
-    CodingParams p;
-    p.gop_frames = 5;
-    p.threads = 1;
-    p.block_size = 32;
-    p.layers = 2;
-    p.temporal_levels = 2;
-    p.spatial_levels = 2;
-    p.profile = profile;
-    p.layout = dyadic ? Layout::kDyadic : Layout::kT2d;
     MemorySink sink;
-    const Encoder encoder = make_encoder(test::video(70, 41, "yuv420p"), p, sink);
+    const Encoder encoder = make_encoder(test::video(70, 41, "yuv420p"), fuzz::header_params(dyadic, profile), sink);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(sink.bytes.data());
     header = parse_stream_header(bytes + sizeof kSignature + kBoxHeaderBytes,
                                  sink.bytes.size() - sizeof kSignature - kBoxHeaderBytes);

@@ -13,6 +13,7 @@
 #include "codec/still/ccsds122/ccsds122.h"
 #include "codec/still/dct/dct.h"
 #include "codec/still/vstc/vstc.h"
+#include "tests/fuzz/header_params.h"
 #include "tests/support/boxes.h"
 #include "tests/support/support.h"
 #include "trivelet/volume.h"
@@ -38,16 +39,8 @@ Bytes header_input(int what, Profile profile, const std::uint8_t* from, const st
 
 // Seeds of a stream like those that header_fuzz reads GOP headers and chunks for.
 bool write_header_seeds(const std::filesystem::path& folder, bool dyadic, Profile profile) {
-  CodingParams p;
-  p.gop_frames = 5;
-  p.threads = 1;
-  p.block_size = 32;
-  p.layers = 2;
-  p.temporal_levels = 2;
-  p.spatial_levels = 2;
+  CodingParams p = fuzz::header_params(dyadic, profile);
   p.quality = 20;
-  p.profile = profile;
-  p.layout = dyadic ? Layout::kDyadic : Layout::kT2d;
   const auto stream = encode(make_clip(video(70, 41, "yuv420p"), 10, 5, Pattern::kTexture, 9), p);
   const auto* s = reinterpret_cast<const std::uint8_t*>(stream.data());
   const std::string suffix = std::string(dyadic ? "_dyadic" : "") + (profile == Profile::kDense ? "_dense" : "_fast");

@@ -85,12 +85,12 @@ void check_join(const Bytes& s) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes, true);
+  if (!given) return 0;
   const unsigned options = data[0];
-  Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  let_front_table_count(s);
-  StreamHeader h;
-  if (!find_header(s, h) || h.components.empty()) return 0;
+  const Bytes& s = given->stream;
+  const StreamHeader& h = given->header;
+  if (h.components.empty()) return 0;
 
   DecoderParams p = part_of(options, h);
   if (options & 64) {

@@ -34,12 +34,11 @@ bool decode(const void* bytes, std::size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes);
+  if (!given) return 0;
   const unsigned options = data[0];
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  StreamHeader h;
-  if (!find_header(s, h)) return 0;
-
+  const Bytes& s = given->stream;
+  const StreamHeader& h = given->header;
   RewriteParams p;
   p.keep_partial = options & 2;
   switch (options >> 2 & 7) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "codec/backend.h"
 #include "codec/base/fuzzing.h"
@@ -72,6 +73,37 @@ inline bool find_header(const Bytes& s, StreamHeader& h) {
     }
   }
   return true;
+}
+
+/// What a fuzzer of streams gets.
+struct Given {
+  Bytes stream;
+  StreamHeader header;
+};
+
+/// The stream behind `options` bytes, of which bit 0 of the first says whether its checksums may be wrong. Nullopt if it is
+/// too large or there are no option bytes. `counts`: a front table counts, see let_front_table_count().
+inline std::optional<Given> given_stream(const std::uint8_t* data, std::size_t size, std::size_t options,
+                                         bool counts = false) {
+  if (size < options) return std::nullopt;
+  Given g;
+  g.stream = stream_of(data, size, options, data[0] & 1);
+  if (counts) let_front_table_count(g.stream);
+  if (!find_header(g.stream, g.header)) return std::nullopt;
+  return g;
+}
+
+/// A reduced stream by an option byte, of which bits 0, 2 and 3 are left.
+inline DecoderParams reduced_by(unsigned options, const StreamHeader& h) {
+  DecoderParams p;
+  p.threads = 1;
+  p.keep_partial = options & 2;
+  if (h.components.empty()) return p;
+  p.reduce = std::min<int>(options >> 4 & 3, h.max_reduce() - h.dropped_spatial);
+  if (h.layout == Layout::kT2d)
+    p.temporal_reduce = std::min<int>(options >> 6 & 1, h.temporal_levels - h.dropped_temporal);
+  p.max_layers = options & 128 ? 1 : 0;
+  return p;
 }
 
 /// A part of a stream by an option byte, of which bits 0 and 6, 7 are left.

@@ -35,12 +35,10 @@ Verdict verify(ByteSource& source) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes);
+  if (!given) return 0;
   const unsigned options = data[0];
-  const Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  StreamHeader h;
-  if (!find_header(s, h)) return 0;
-
+  const Bytes& s = given->stream;
   MemorySource file(s.data(), s.size());
   test::Pipe pipe(s.data(), s.size(), 64);
   const Verdict v = verify(options & 2 ? static_cast<ByteSource&>(pipe) : file);

@@ -45,12 +45,10 @@ Voxels decode(const Bytes& s, const VolumeDecoderParams& p) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kOptionBytes) return 0;
+  const std::optional<Given> given = given_stream(data, size, kOptionBytes, true);
+  if (!given) return 0;
   const unsigned options = data[0];
-  Bytes s = stream_of(data, size, kOptionBytes, options & 1);
-  let_front_table_count(s);
-  StreamHeader h;
-  if (!find_header(s, h)) return 0;
+  const Bytes& s = given->stream;
   std::optional<VolumeStreamInfo> info;
   bool has_parts = false;
   for (const test::BoxAt& b : test::list_boxes(s.data(), s.size())) has_parts = has_parts || b.type == "part";

@@ -9,7 +9,6 @@ of containers, all with TRIVELET_FULL=1. Skipped without ffmpeg.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -152,8 +151,7 @@ def test_programs(folder: Path) -> None:
 
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
-    if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
-        print("skipped: no ffmpeg")
+    if not program.has_ffmpeg():
         return 77
     containers = ("mkv", "mp4", "mov", "avi", "ts", "nut")
     with tempfile.TemporaryDirectory() as name:

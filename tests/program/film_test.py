@@ -887,8 +887,7 @@ def test_damage(folder: Path) -> None:
 
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
-    if not shutil.which("ffmpeg") or "FFmpeg no" in run("--version"):
-        print("skipped: no ffmpeg")
+    if not program.has_ffmpeg():
         return 77
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1127,13 +1127,18 @@ def decode_gops(data: bytes, options: Options, use: Callable[[Head, list[np.ndar
     return False
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Decode a Trivelet stream to raw samples.")
+def add_arguments(parser: argparse.ArgumentParser, output: str) -> None:
+    """What the decoders of videos and of volumes have in common."""
     parser.add_argument("input", metavar="IN.tvl")
-    parser.add_argument("output", metavar="OUT.yuv")
+    parser.add_argument("output", metavar=output)
     parser.add_argument("--layers", type=int, default=0, metavar="N", help="only so many layers; 0 = all")
     parser.add_argument("--planes", type=int, default=0, metavar="N", help="only so many planes of a GOP; 0 = all")
     parser.add_argument("--reduce", type=int, default=0, metavar="N", help="halve width and height N times")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Decode a Trivelet stream to raw samples.")
+    add_arguments(parser, "OUT.yuv")
     parser.add_argument("--temporal-reduce", type=int, default=0, metavar="N", help="halve frame rate N times")
     options = parser.parse_args(arguments)
     try:

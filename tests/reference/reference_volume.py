@@ -282,11 +282,7 @@ def decode(data: bytes, options: reference.Options,
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Decode a Trivelet stream of a volume to raw scalars.")
-    parser.add_argument("input", metavar="IN.tvl")
-    parser.add_argument("output", metavar="OUT.raw")
-    parser.add_argument("--layers", type=int, default=0, metavar="N", help="only so many layers; 0 = all")
-    parser.add_argument("--planes", type=int, default=0, metavar="N", help="only so many planes of a GOP; 0 = all")
-    parser.add_argument("--reduce", type=int, default=0, metavar="N", help="halve the size N times")
+    reference.add_arguments(parser, "OUT.raw")
     options = parser.parse_args(arguments)
     try:
         with open(options.input, "rb") as source:

@@ -43,6 +43,21 @@ inline std::vector<std::uint8_t> encode_block(const Gop& gop, const VideoInfo& i
   return out;
 }
 
+/// Expects that `coder`, which has just coded `codeword`, finds every wrong bit in it and every cut.
+template <class Coder>
+void expect_wrong_bits_are_found(const Coder& coder, std::vector<std::uint8_t> codeword) {
+  EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
+  OneOf some(7);
+  for (std::size_t bit = 0; bit < 8 * codeword.size(); ++bit) {
+    if (!some()) continue;
+    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
+    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+  }
+  for (std::size_t size = 0; size < codeword.size(); size += full() ? 1 : 5)
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
+}
+
 /// Calls coder(block, bytes, size) with a codeword behind which no byte may be read; an empty codeword means all zero.
 template <class Coder>
 Gop decoded_block(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames, const Coder& coder) {

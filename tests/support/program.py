@@ -2,6 +2,7 @@
 
 A test sets `program.path` and ends with 1 if there are `failures`."""
 
+import shutil
 import subprocess
 
 path = ""
@@ -27,6 +28,14 @@ def run(*arguments, code: int = 0) -> str:
     said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
     check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
     return said
+
+
+def has_ffmpeg() -> bool:
+    """Of the machine and of the program; says if not."""
+    has = shutil.which("ffmpeg") is not None and "FFmpeg no" not in run("--version")
+    if not has:
+        print("skipped: no ffmpeg")
+    return has
 
 
 def ffmpeg(*arguments) -> subprocess.CompletedProcess:

@@ -17,13 +17,19 @@
 #include "codec/volume/volume_map.h"
 #include "tests/support/boxes.h"
 #include "tests/support/one_of.h"
+#include "tests/support/volume_coding_support.h"
 #include "trivelet/edit.h"
 
 namespace trivelet {
 namespace {
 
 using Marks = std::vector<std::uint8_t>;
-using Voxels = std::vector<std::byte>;
+using Voxels = test::VolumeBytes;
+
+using test::Coded;
+using test::decode;
+using test::Decoded;
+using test::encode;
 
 std::string message_of(const std::function<void()>& f) {
   try {
@@ -113,38 +119,6 @@ Voxels make_voxels(const VolumeDescription& v, double fill) {
           store_scalar(scalar_bits_of(value, v.voxel.type), v.voxel, out.data() + out.size() - bytes_of(v.voxel.type));
         }
   return out;
-}
-
-struct Coded {
-  VolumeResult result;
-  std::vector<std::byte> bytes;
-};
-Coded encode(const VolumeDescription& v, const Voxels& voxels, const VolumeEncoderParams& params) {
-  MemorySlices slices(v, voxels.data());
-  MemorySink sink;
-  MemoryReadBack again(sink);
-  Coded coded;
-  coded.result = encode_volume(slices, params, sink, &again);
-  coded.bytes = std::move(sink.bytes);
-  return coded;
-}
-
-struct Decoded {
-  VolumeStreamInfo info;
-  VolumeDescription output;
-  VoxelRegion selection;
-  std::array<std::uint64_t, 3> step;
-  Voxels voxels{};
-};
-Decoded decode(const std::vector<std::byte>& stream, VolumeDecoderParams params = {}) {
-  params.threads = 1;
-  MemorySource source(stream.data(), stream.size());
-  VolumeDecoder decoder(source, params);
-  Decoded d{decoder.info(), decoder.output(), decoder.selection(), decoder.step()};
-  Voxels slice(d.output.slice_bytes());
-  while (decoder.read(slice.data())) d.voxels.insert(d.voxels.end(), slice.begin(), slice.end());
-  EXPECT_EQ(d.voxels.size(), d.output.bytes());
-  return d;
 }
 
 /// Every marked scalar of what was decoded is that of the original at its place, bit for bit, and no other is marked;

@@ -3,12 +3,6 @@
 
 #include "codec/transform/quantiser.h"
 
-#if defined(__clang__)
-#define TRIVELET_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define TRIVELET_VECTOR_LOOP _Pragma("GCC ivdep")
-#endif
-
 namespace trivelet::TRIVELET_ISA {
 namespace {
 

@@ -30,18 +30,8 @@ struct CoefficientKernels {
   void (*cut)(const CutRow<T>& cut, const T* from, T* to, int n);
 };
 
-namespace scalar {
-extern const CoefficientKernels<float> kCoefficientFloat;
-extern const CoefficientKernels<std::int32_t> kCoefficientInt;
-}  // namespace scalar
-namespace avx2 {
-extern const CoefficientKernels<float> kCoefficientFloat;
-extern const CoefficientKernels<std::int32_t> kCoefficientInt;
-}  // namespace avx2
-namespace avx512 {
-extern const CoefficientKernels<float> kCoefficientFloat;
-extern const CoefficientKernels<std::int32_t> kCoefficientInt;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(CoefficientKernels<float>, kCoefficientFloat)
+TRIVELET_DECLARE_TABLE(CoefficientKernels<std::int32_t>, kCoefficientInt)
 
 /// The table of T (float or int32) for an instruction set.
 template <class T>

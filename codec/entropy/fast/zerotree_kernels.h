@@ -149,15 +149,7 @@ struct Kernels {
   void (*restore_integer)(const RestoreArgs<std::int32_t>&);
 };
 
-namespace scalar {
-extern const Kernels kKernels;
-}  // namespace scalar
-namespace avx2 {
-extern const Kernels kKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const Kernels kKernels;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(Kernels, kKernels)
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 

@@ -119,15 +119,7 @@ struct Kernels {
                   const BandView& bands);
 };
 
-namespace scalar {
-extern const Kernels kKernels;
-}  // namespace scalar
-namespace avx2 {
-extern const Kernels kKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const Kernels kKernels;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(Kernels, kKernels)
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 

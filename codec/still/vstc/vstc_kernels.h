@@ -45,15 +45,7 @@ struct Kernels {
                   const Coefficient* vertical, int bits, std::int16_t* out, std::ptrdiff_t stride);
 };
 
-namespace scalar {
-extern const Kernels kKernels;
-}  // namespace scalar
-namespace avx2 {
-extern const Kernels kKernels;
-}  // namespace avx2
-namespace avx512 {
-extern const Kernels kKernels;
-}  // namespace avx512
+TRIVELET_DECLARE_TABLE(Kernels, kKernels)
 
 inline const Kernels& kernels(SimdLevel simd) { return pick(simd, TRIVELET_TABLES(kKernels)); }
 
