@@ -144,13 +144,7 @@ int run_decode(const DecodeOptions& o, const Common& common) {
   std::atomic<bool> intact = true;
   run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, Ccsds122Codec& codec) {
     const ccsds122::Decoded d = codec.decode(read_bytes(job.input), params);
-    CcsdsImage image;
-    image.width = d.width;
-    image.height = d.height;
-    image.bits = d.bits;
-    image.is_signed = d.is_signed;
-    image.bytes = d.samples;
-    write_ccsds_image(job.output, image, common.overwrite);
+    write_ccsds_image(job.output, image_of(d), common.overwrite);
     const std::string name = jobs.size() > 1 ? job.input + ": " : "";
     for (const SegmentReport& s : d.segments)
       if (s.state != SegmentState::kComplete)

@@ -29,13 +29,7 @@ CcsdsImage load(const std::string& path, const CcsdsInput& reading, const Common
     params.limits = limits(common);
     const ccsds122::Decoded d = ccsds122::decode(read_bytes(path), params, pool);
     require(d.intact(), ErrorKind::kBadStream, path + " is damaged or cut");
-    CcsdsImage image;
-    image.width = d.width;
-    image.height = d.height;
-    image.bits = d.bits;
-    image.is_signed = d.is_signed;
-    image.bytes = d.samples;
-    return image;
+    return image_of(d);
   }
   return read_ccsds_image(path, reading, common);
 }

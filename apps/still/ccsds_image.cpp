@@ -205,6 +205,16 @@ CcsdsImage read_ccsds_image(const std::string& path, const CcsdsInput& o, const 
   return image;
 }
 
+CcsdsImage image_of(const ccsds122::Decoded& decoded) {
+  CcsdsImage image;
+  image.width = decoded.width;
+  image.height = decoded.height;
+  image.bits = decoded.bits;
+  image.is_signed = decoded.is_signed;
+  image.bytes = decoded.samples;
+  return image;
+}
+
 void write_ccsds_image(const std::string& path, const CcsdsImage& image, bool overwrite) {
   const std::size_t count = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
   const std::size_t size = static_cast<std::size_t>(image.bytes_per_sample());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
+#include "codec/still/ccsds122/ccsds122.h"
 #include "trivelet/types.h"
 
 namespace trivelet::cli {
@@ -20,6 +21,7 @@ struct CcsdsImage {
   int bytes_per_sample() const { return bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
   VolumeView view() const;
 };
+CcsdsImage image_of(const ccsds122::Decoded& decoded);
 
 /// How to read a picture that does not describe itself.
 struct CcsdsInput {
