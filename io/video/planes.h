@@ -63,38 +63,6 @@ class FrameFile {
   std::uint64_t behind_ = 0;        ///< consecutive frames before the position of `source` that were read here
 };
 
-/// FrameReader::read_frames() for a reader with a FrameFile: several frames at once, and by read() those with other
-/// headers. `number`: of the next frame, which is advanced.
-template <class Reader>
-int read_from_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, std::uint64_t& number) {
-  int done = 0;
-  if (count > 0) check_gop(gop, first + count - 1, reader.info());
-  while (done < count) {
-    const int plain = file.read(gop, first + done, count - done);
-    for (int i = 0; i < plain; ++i)
-      gop.times()[static_cast<std::size_t>(first + done + i)] = {static_cast<std::int64_t>(number++), 1};
-    done += plain;
-    if (done < count && !reader.read(gop, first + done)) break;
-    if (done < count) ++done;
-  }
-  return done;
-}
-
-/// FrameReader::look() for such a reader.
-template <class Reader>
-int look_at_file(Reader& reader, FrameFile& file, Gop& gop, int first, int count, int row, int step,
-                 std::uint64_t& number) {
-  if (count < 1) return 0;
-  check_gop(gop, first + count - 1, reader.info());
-  const int done = file.look(gop, first, count, row, step);
-  for (int i = 0; i < done; ++i)
-    gop.times()[static_cast<std::size_t>(first + i)] = {static_cast<std::int64_t>(number++), 1};
-  // What is wrong with the next one, or whether there is none, is found by reading it.
-  require(done == count || !reader.read(gop, first + done), ErrorKind::kUnsupported,
-          "frame " + std::to_string(number) + " is not where those before it say, and can only be read behind them");
-  return done;
-}
-
 /// Hands all samples of a frame to `sink`, component by component, in as few pieces as the memory allows.
 void write_planes(const Gop& gop, int index, const std::function<void(const void*, std::size_t)>& sink);
 

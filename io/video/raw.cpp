@@ -2,21 +2,21 @@
 // no header, so size and pixel format come from the caller. Planes are in the order of types.h: Y U V, G B R, or grey,
 // then alpha. The formats of packed.h have pixel after pixel instead.
 #include <cstddef>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "io/video/packed.h"
 #include "io/video/part_writer.h"
-#include "io/video/planes.h"
+#include "io/video/plain_frames.h"
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 
 namespace {
 
-class RawReader final : public FrameReader {
+class RawReader final : public PlainFrameReader {
  public:
-  RawReader(Source source, const ReaderOptions& options) : source_(std::move(source)) {
+  RawReader(Source source, const ReaderOptions& options) : PlainFrameReader(std::move(source)) {
     const std::string& name = source_->name();
     require(options.width > 0 && options.height > 0, ErrorKind::kBadArgument,
             name + ": raw video does not tell its size; give it (ReaderOptions::width, height)");
@@ -34,47 +34,24 @@ class RawReader final : public FrameReader {
     file_.emplace(*source_, info_, "", options.threads);
   }
 
-  const VideoInfo& info() const override { return info_; }
+  int read_frames(Gop& gop, int first, int count) override {
+    return packed_ ? FrameReader::read_frames(gop, first, count) : PlainFrameReader::read_frames(gop, first, count);
+  }
+  bool can_look() const override { return source_->size().has_value() && packed_ == nullptr; }
 
-  bool read(Gop& gop, int index) override {
-    check_gop(gop, index, info_);
+ private:
+  bool read_samples(Gop& gop, int index) override {
     const std::size_t got = packed_ ? read_pixels() : read_planes(*source_, gop, index);
     if (got == 0) return false;
     check_whole(got);
     if (packed_) unpack_pixels(pixels_, *packed_, gop, index);
-    check_samples(gop, index, info_.format, source_->name(), frame_);
-    gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
-    ++frame_;
-    file_->elsewhere();
     return true;
   }
-
-  int read_frames(Gop& gop, int first, int count) override {
-    return packed_ ? FrameReader::read_frames(gop, first, count)
-                   : read_from_file(*this, *file_, gop, first, count, frame_);
+  bool skip_frame() override {
+    const std::uint64_t got = source_->skip(frame_bytes_);
+    if (got > 0) check_whole(got);
+    return got > 0;
   }
-  bool can_look() const override { return source_->size().has_value() && packed_ == nullptr; }
-  int look(Gop& gop, int first, int count, int row, int step) override {
-    return look_at_file(*this, *file_, gop, first, count, row, step, frame_);
-  }
-  bool unread(int count) override {
-    if (!file_->unread(count)) return false;
-    frame_ -= static_cast<std::uint64_t>(count);
-    return true;
-  }
-
-  std::uint64_t skip(std::uint64_t count) override {
-    file_->elsewhere();
-    for (std::uint64_t done = 0; done < count; ++done) {
-      const std::uint64_t got = source_->skip(frame_bytes_);
-      if (got == 0) return done;
-      check_whole(got);
-      ++frame_;
-    }
-    return count;
-  }
-
- private:
   std::size_t read_pixels() {
     pixels_.resize(frame_bytes_);
     return source_->read(pixels_.data(), pixels_.size());
@@ -87,11 +64,6 @@ class RawReader final : public FrameReader {
                 "; the file is truncated, or size or pixel format are not those of the file");
   }
 
-  Source source_;
-  VideoInfo info_;
-  std::size_t frame_bytes_ = 0;
-  std::uint64_t frame_ = 0;
-  std::optional<FrameFile> file_;
   const PackedFormat* packed_ = nullptr;  ///< null: planes
   std::vector<std::byte> pixels_;         ///< of a frame, if it is packed
 };

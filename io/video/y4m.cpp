@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io/video/part_writer.h"
-#include "io/video/planes.h"
+#include "io/video/plain_frames.h"
 #include "io/video/video_format_table.h"
 
 namespace trivelet::io {
@@ -154,9 +154,9 @@ Y4mHeader parse_header(std::string_view text, const std::string& name) {
   return header;
 }
 
-class Y4mReader final : public FrameReader {
+class Y4mReader final : public PlainFrameReader {
  public:
-  Y4mReader(Source source, const ReaderOptions& options) : source_(std::move(source)) {
+  Y4mReader(Source source, const ReaderOptions& options) : PlainFrameReader(std::move(source)) {
     const Y4mHeader header = parse_header(source_->peek(kLongestLine), source_->name());
     source_->skip(header.bytes);
     info_ = header.info;
@@ -169,43 +169,20 @@ class Y4mReader final : public FrameReader {
     file_.emplace(*source_, info_, kFrameLine, options.threads);
   }
 
-  const VideoInfo& info() const override { return info_; }
-
-  bool read(Gop& gop, int index) override {
-    check_gop(gop, index, info_);
-    if (!read_frame_line()) return false;
-    check_whole(read_planes(*source_, gop, index));
-    check_samples(gop, index, info_.format, source_->name(), frame_);
-    gop.times()[static_cast<std::size_t>(index)] = {static_cast<std::int64_t>(frame_), 1};
-    ++frame_;
-    file_->elsewhere();
-    return true;
-  }
-
-  int read_frames(Gop& gop, int first, int count) override {
-    return read_from_file(*this, *file_, gop, first, count, frame_);
-  }
   bool can_look() const override { return info_.frames > 0; }
-  int look(Gop& gop, int first, int count, int row, int step) override {
-    return look_at_file(*this, *file_, gop, first, count, row, step, frame_);
-  }
-  bool unread(int count) override {
-    if (!file_->unread(count)) return false;
-    frame_ -= static_cast<std::uint64_t>(count);
-    return true;
-  }
-
-  std::uint64_t skip(std::uint64_t count) override {
-    file_->elsewhere();
-    for (std::uint64_t done = 0; done < count; ++done) {
-      if (!read_frame_line()) return done;
-      check_whole(source_->skip(frame_bytes_));
-      ++frame_;
-    }
-    return count;
-  }
 
  private:
+  bool read_samples(Gop& gop, int index) override {
+    if (!read_frame_line()) return false;
+    check_whole(read_planes(*source_, gop, index));
+    return true;
+  }
+  bool skip_frame() override {
+    if (!read_frame_line()) return false;
+    check_whole(source_->skip(frame_bytes_));
+    return true;
+  }
+
   /// Skips "FRAME" and its parameters. False at the end of the input.
   bool read_frame_line() {
     std::string_view ahead = source_->peek(6);
@@ -231,12 +208,6 @@ class Y4mReader final : public FrameReader {
       bad(source_->name(), "frame " + std::to_string(frame_) + " is truncated: " + std::to_string(got) + " of " +
                                std::to_string(frame_bytes_) + " bytes");
   }
-
-  Source source_;
-  VideoInfo info_;
-  std::size_t frame_bytes_ = 0;
-  std::uint64_t frame_ = 0;
-  std::optional<FrameFile> file_;
 };
 
 /// The value of the C tag. Only forms that other programs read are written.
