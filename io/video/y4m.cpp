@@ -8,7 +8,6 @@
 // the format is 4:2:0; without F it has 25 frames a second, as in FFmpeg.
 #include <charconv>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "io/video/part_writer.h"
