@@ -42,10 +42,10 @@ T to_enum(std::int32_t value, std::int32_t last, const char* what) {
   return static_cast<T>(value);
 }
 
-/// What no stream of so many samples in so many GOPs exceeds. A coefficient has 30 planes at most; a plane costs it one
-/// decision, shared ones of the tree above it two thirds more, an adaptive model a tenth on top: 7 bytes. Heads and
-/// ends of codewords of parts (of blocks of 32x32, 6 resolutions, 16 layers) take less than another, checks of them
-/// half. The head of a GOP has up to 1296 chunks of 9 bytes and 128 frames of 23.
+/// Bytes that no stream of `samples` in `gops` exceeds. A coefficient has 30 planes at most; a plane costs it
+/// one decision, shared ones of the tree above it two thirds more, an adaptive model a tenth on top: 7 bytes. Headers
+/// and ends of codewords of parts (of blocks of 32x32, 6 resolutions, 16 layers) take less than another, checks of them
+/// half. The header of a GOP has up to 1296 chunks of 9 bytes and 128 frames of 23.
 inline std::uint64_t stream_bound(std::uint64_t samples, std::uint64_t gops) {
   constexpr std::uint64_t kHead = std::uint64_t{1} << 14;
   const std::uint64_t bound = checked_mul(9, samples);

@@ -10,7 +10,7 @@ namespace trivelet {
 /// The user's settings.
 struct PlayerRequest {
   int layers = 0;   ///< 0 = all; also more than there are
-  int reduce = 0;   ///< halve width and height so many times
+  int reduce = 0;   ///< how often width and height are halved
   int threads = 0;  ///< 0 = one per core
 };
 

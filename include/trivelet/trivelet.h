@@ -302,7 +302,7 @@ typedef struct tvl_encode_params {
   int32_t profile;         /* TVL_PROFILE_DENSE */
   double quality;          /* 0..100, 60: constant quality */
   double step;             /* quantiser step in sample units instead; 0 = from quality */
-  uint64_t target_bytes;   /* at most so many in the whole stream; 0 = no target. One of this and the next three */
+  uint64_t target_bytes;   /* of the whole stream, never exceeded; 0 = no target. One of this and the next three */
   double bits_per_pixel;   /* the target as bits: bytes are it * width * height * frames / 8 */
   double bit_rate;         /* the target as bits per second of video */
   double psnr;             /* dB over all samples, peak 2^bits - 1 */
@@ -325,7 +325,7 @@ typedef struct tvl_encode_params {
   uint64_t device_memory;       /* bytes of the GPU's memory that may be used; 0 = all */
   const char* settings;         /* text that is kept in the stream, at most 4096 bytes; NULL = none */
   const char* spool_path;       /* temporary file for a target of bytes; NULL = in TMPDIR, else one of the system's */
-  int64_t key_interval;         /* with motion: after so many frames at most decoding can begin; 0 = four seconds */
+  int64_t key_interval;         /* with motion: most frames between places where decoding can begin; 0 = four seconds */
   const tvl_metadata* metadata; /* kept beside the pictures; NULL = none. Used during open only */
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
@@ -396,11 +396,11 @@ typedef struct tvl_decoder tvl_decoder;
 /* What to decode; every member is as in DecoderParams of codec.h. */
 typedef struct tvl_decode_params {
   uint64_t struct_size;
-  int32_t reduce;            /* halve width and height so many times */
-  int32_t temporal_reduce;   /* halve the frame rate so many times */
-  int32_t max_layers;        /* so many quality layers; 0 = all */
-  int32_t max_planes;        /* so many bit planes from the top of every GOP; 0 = all */
-  uint64_t max_bytes;        /* about so many bytes of the stream; 0 = all */
+  int32_t reduce;            /* how often width and height are halved */
+  int32_t temporal_reduce;   /* how often the frame rate is halved */
+  int32_t max_layers;        /* the most quality layers; 0 = all */
+  int32_t max_planes;        /* the most bit planes, from the top of every GOP; 0 = all */
+  uint64_t max_bytes;        /* the most bytes of the stream, about; 0 = all */
   double max_bits_per_pixel; /* the same limit as bits of the pictures that are decoded; 0 = all */
   uint64_t first_frame;      /* frames [first_frame, end_frame) of the stream */
   uint64_t end_frame;        /* UINT64_MAX = to the end */
@@ -647,9 +647,9 @@ typedef struct tvl_volume_decode_params {
   uint64_t struct_size;
   uint64_t x, y, z;              /* first voxel of a box, in voxels of the full size */
   uint64_t width, height, depth; /* its extent; all 0 = everything */
-  int32_t reduce;                /* halve the size so many times; not by prediction */
-  int32_t max_layers;            /* so many quality layers, not by prediction; 0 = all */
-  int32_t max_planes;            /* so many bit planes, not by prediction; 0 = all */
+  int32_t reduce;                /* how often the size is halved; not by prediction */
+  int32_t max_layers;            /* the most quality layers, not by prediction; 0 = all */
+  int32_t max_planes;            /* the most bit planes, not by prediction; 0 = all */
   int32_t threads;               /* 0 = one for each core */
   uint64_t max_memory;           /* as in tvl_decode_params, and those that follow */
   uint64_t max_samples;
@@ -778,7 +778,7 @@ TVL_API const char* tvl_plan_error(const tvl_plan* plan);
 /* Forgets what was given and plans header and index alone: what tvl_decoder_open reads, so that a stream (also a
  * volume, as tvl_stream_info.is_volume tells) can be asked for its GOPs before anything of them is fetched. */
 TVL_API tvl_result tvl_plan_begin_index(tvl_plan* plan, uint64_t stream_bytes);
-/* Forgets what was given and plans a stream of so many bytes and a decoder that is opened with the same params
+/* Forgets what was given and plans a stream of this many bytes and a decoder that is opened with the same params
  * (NULL = everything), which are checked by tvl_plan_next, when the stream is known. */
 TVL_API tvl_result tvl_plan_begin(tvl_plan* plan, uint64_t stream_bytes, const tvl_decode_params* params);
 TVL_API tvl_result tvl_plan_begin_volume(tvl_plan* plan, uint64_t stream_bytes, const tvl_volume_decode_params* params);
