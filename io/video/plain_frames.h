@@ -6,9 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "io/source.h"
 #include "io/video/planes.h"
-#include "io/video/video_io.h"
+#include "io/video/video_format_table.h"
 
 namespace trivelet::io {
 

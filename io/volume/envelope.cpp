@@ -166,16 +166,6 @@ void set_compressed_size(std::vector<std::byte>& head, std::uint64_t size) {
   head = to_bytes(text);
 }
 
-Envelope text_envelope(const std::string& format, const std::string& head, Packing packing, std::uint64_t voxel_bytes) {
-  Envelope e;
-  e.format = format;
-  e.files.emplace_back();
-  e.files[0].head = to_bytes(head);
-  e.files[0].packing = packing;
-  e.files[0].voxel_bytes = voxel_bytes;
-  return e;
-}
-
 std::string with_extension(const std::string& path, const std::string& extension) {
   const std::string name = lower(path);
   std::size_t end = path.size();
@@ -185,6 +175,16 @@ std::string with_extension(const std::string& path, const std::string& extension
 }
 
 }  // namespace
+
+Envelope text_envelope(const std::string& format, const std::string& head, Packing packing, std::uint64_t voxel_bytes) {
+  Envelope e;
+  e.format = format;
+  e.files.emplace_back();
+  e.files[0].head = to_bytes(head);
+  e.files[0].packing = packing;
+  e.files[0].voxel_bytes = voxel_bytes;
+  return e;
+}
 
 struct VolumeWriter::State {
   Envelope envelope;
