@@ -1,6 +1,7 @@
 // Small videos of many GOPs of four frames, for the tests of an encoder's stages and threads.
 #pragma once
 
+#include "tests/support/one_of.h"
 #include "tests/support/support.h"
 
 namespace trivelet::test {
