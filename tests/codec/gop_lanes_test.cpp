@@ -115,7 +115,7 @@ TEST(GopLanes, DeliverTheSameSamples) {
 // Coefficients can be pulled at any time, also when the GOP was already decoded to samples.
 TEST(GopLanes, SamplesAndCoefficientsByTurns) {
   const std::vector<std::byte> stream = test::encode(short_gops(43), short_gop_params(2));
-  const std::vector<Gop> expected = test::decode(stream, {.threads = 1});
+  const std::vector<Gop> expected = test::decode(stream, DecoderParams{.threads = 1});
   MemorySource source(stream.data(), stream.size());
   Decoder decoder(source, {.threads = kMany});
   Gop gop = decoder.make_gop();

@@ -192,6 +192,8 @@ def without_memory(base: Path, out: Path) -> None:
         ("looking", ["verify", stream]),
         ("Matroska", ["decode", base / "fast.tvl", out / "a.mkv"]),
     ):
+        if what == "Matroska" and b"FFmpeg no" in run(["--version"]).stdout:
+            continue  # written by FFmpeg
         for more in range(1, 160, 3) if FULL else (1, 5, 12, 30):
             result = limited([*arguments, "--quiet"], least + more)
             ends.append(result.returncode)
