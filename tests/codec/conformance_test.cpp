@@ -115,7 +115,7 @@ std::string md5_of_video(ByteSource& source, const DecoderParams& params, const 
 
 TEST(Conformance, TheEmulatedGpuDecodesTheSame) {
   const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
-  test::OneOf sample(5);  // the CPU decodes them all
+  test::OneOf sample(11);  // the CPU decodes them all
   int decoded = 0;
   for (const Line& line : lines()) {
     SCOPED_TRACE(line.name);
@@ -125,7 +125,7 @@ TEST(Conformance, TheEmulatedGpuDecodesTheSame) {
     EXPECT_EQ(md5_of_video(file, line.params, cuda.get()), line.md5);
     ++decoded;
   }
-  EXPECT_GT(decoded, 20);
+  EXPECT_GT(decoded, 8);
 }
 
 #else

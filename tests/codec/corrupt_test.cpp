@@ -189,7 +189,7 @@ std::vector<SimdLevel> ends() {
 }
 
 TEST(Corrupt, EveryPrefix) {
-  OneOf chosen(kSanitized ? 37 : 23);
+  OneOf chosen(kSanitized ? 67 : 23);
   for (const Tiny& t : tiny_streams()) {
     SCOPED_TRACE(t.name);
     for (const SimdLevel simd : ends())
@@ -203,7 +203,7 @@ TEST(Corrupt, EveryPrefix) {
 }
 
 TEST(Corrupt, EveryFlippedBit) {
-  OneOf chosen(kSanitized ? 71 : 43);
+  OneOf chosen(kSanitized ? 127 : 43);
   int number = 0;
   for (const Tiny& t : tiny_streams()) {
     SCOPED_TRACE(t.name);
@@ -222,7 +222,7 @@ TEST(Corrupt, EveryFlippedBit) {
 
 // Runs of bytes taken out, put in twice or overwritten: boxes move, nothing stands where the index says.
 TEST(Corrupt, BytesLostAndAdded) {
-  OneOf chosen(kSanitized ? 71 : 43);
+  OneOf chosen(kSanitized ? 127 : 43);
   for (const Tiny& t : tiny_streams()) {
     SCOPED_TRACE(t.name);
     for (std::size_t at = 0; at < t.bytes.size(); at += 3)
@@ -257,7 +257,7 @@ TEST(Corrupt, BytesLostAndAdded) {
 
 // Damage behind right checksums: what the coder itself must find out.
 TEST(Corrupt, EveryFlippedBitWithChecksumsRepaired) {
-  OneOf chosen(kSanitized ? 71 : 43);
+  OneOf chosen(kSanitized ? 127 : 43);
   for (const Tiny& t : tiny_streams()) {
     SCOPED_TRACE(t.name);
     const bool lossless = t.name.find("lossless") != std::string::npos;

@@ -166,7 +166,7 @@ TEST_F(GpuCcsds, EncoderBytes) {
   std::mt19937 rng(20);
   ThreadPool pool(1);
   int refused = 0;
-  const int cases = case_count(150, 3000);
+  const int cases = case_count(90, 3000);
   for (int i = 0; i < cases; ++i) {
     Case c = make_case(rng, kEmulated && i % 10 ? 56 : 100);
     SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(c));
@@ -228,7 +228,7 @@ TEST_F(GpuCcsds, DecoderPictures) {
   std::mt19937 rng(40);
   ThreadPool pool(1);
   Ccsds122Decoder device;
-  const int cases = case_count(150, 3000);
+  const int cases = case_count(90, 3000);
   for (int i = 0; i < cases; ++i) {
     Case c = make_case(rng, kEmulated && i % 10 ? 56 : 100);
     SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(c));

@@ -57,7 +57,7 @@ class GpuFaults : public ::testing::Test {
     for (const Device device : {Device::kFull, Device::kLost}) {
       const unsigned first = full() ? 1 : 1 + cases_ % 3;
       long n = first;
-      for (;; n += full() ? 1 : 1 + n) {
+      for (;; n += full() ? 1 : 1 + 2 * n) {
         put(old);
         std::string error;
         emu::failing.call = nullptr;
@@ -100,7 +100,7 @@ class GpuFaults : public ::testing::Test {
         if (!call || HasFailure()) break;
       }
     }
-    EXPECT_GT(refused, full() ? 40 : 3);
+    EXPECT_GT(refused, full() ? 40 : 2);
     emu::failing.call = nullptr;
   }
 

@@ -394,6 +394,7 @@ TEST(MotionSearch, OfGopsThatMayMoveChoosesTheSame) {
   const int gop = small ? 2 : 4, side = kEmulated ? 24 : 192;
   const std::string kinds = small ? "msmmssmmm" : "mmsmmssmsmmmmmssssmmmmmmmmmmmmmmmsmmmmmmssssssmsmm";
   for (const int way : {0, 1, 2}) {
+    if (small && way == 0) continue;
     EncoderParams p = way == 2 ? lossless(1, 2, 32) : lossy(60, 1, 2, 32);
     p.profile = way == 1 ? Profile::kDense : Profile::kFast;
     p.motion = Motion::kAuto;
@@ -433,9 +434,11 @@ TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
     p.key_interval = 5 * gop;
     const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
     EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, 0).get(), clip, p));
-    EncoderParams dense = p;  // errors of its GOPs are measured beside the searches
-    dense.profile = Profile::kDense;
-    EXPECT_TRUE(encode_with(nullptr, clip, dense) == encode_with(gpu::cuda_backend(0, 0).get(), clip, dense));
+    if (!kEmulated || test::full()) {
+      EncoderParams dense = p;  // errors of its GOPs are measured beside the searches
+      dense.profile = Profile::kDense;
+      EXPECT_TRUE(encode_with(nullptr, clip, dense) == encode_with(gpu::cuda_backend(0, 0).get(), clip, dense));
+    }
     const StreamHeader header = make_header(info, resolve(info, p));
     bool many = false, two = false, none = false;
     for (std::size_t memory = std::size_t{1} << (kEmulated ? 24 : 33); memory > 0 && !none; memory -= memory / 4) {
