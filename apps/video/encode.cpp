@@ -7,7 +7,7 @@
 #include "apps/cluster/worker_group.h"
 #include "apps/video/encode_choice.h"
 #include "apps/video/encode_job.h"
-#include "apps/volume/encode.h"
+#include "apps/volume/volume_options.h"
 #include "codec/edit/header_difference.h"
 #include "codec/encoder/encoder_params.h"
 #include "trivelet/cuda.h"

@@ -1,4 +1,4 @@
-// The state of a Decoder beyond the layout of the stream. decoder_packets.cpp reads the chunks of GOPs into it,
+// The state of a Decoder beyond the layout of the stream. packet_reader.cpp reads the chunks of GOPs into it,
 // decoder.cpp decodes them.
 #pragma once
 
@@ -140,7 +140,7 @@ struct Decoder::State : StreamLayout {
   void report(const std::string& what);
   void count_damaged(Packet& packet);
 
-  // decoder_packets.cpp: the reading half
+  // packet_reader.cpp: the reading half
   /// The same for the reading half: the next packet carries the report.
   void report_read(const std::string& what);
   /// Finds the next GOP box of the stream; false at its end.

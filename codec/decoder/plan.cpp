@@ -1,4 +1,4 @@
-// ReadPlan of plan.h: runs the reading half of the decoder (decoder_packets.cpp) on the bytes given so far, and notes
+// ReadPlan of plan.h: runs the reading half of the decoder (packet_reader.cpp) on the bytes given so far, and notes
 // the ranges that it would read.
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The options of encode for volumes, and the parameters that they give.
 
-#include "apps/volume/encode.h"
+#include "apps/volume/volume_options.h"
 
 #include <algorithm>
 #include <charconv>
