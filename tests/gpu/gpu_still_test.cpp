@@ -7,6 +7,7 @@
 #include "gpu/still/dct.h"
 #include "gpu/still/real_fft.h"
 #include "gpu/still/vstc.h"
+#include "tests/support/one_of.h"
 #include "tests/support/still_support.h"
 
 using namespace trivelet;
