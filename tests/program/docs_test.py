@@ -3,7 +3,7 @@
 
 In every *.md of the tree the target of a relative link exists, and the heading it names. What stands in backticks or in
 an indented line and looks like a file (codec/transform/dwt.h, dwt.h, tests/bench/rd) is one: by its path from the root or from the
-document, or, without a folder, anywhere. README.md has at most 110 lines, and its C++ lines occur in
+document, or, without a folder, anywhere. README.md has at most 117 lines, and its C++ lines occur in
 samples/roundtrip.cpp in that order.
 """
 
@@ -70,8 +70,8 @@ def main() -> int:
 
     readme = (ROOT / "README.md").read_text()
     lines = readme.count("\n")
-    if lines > 110:
-        complaints.append(f"README.md has {lines} lines, of 110 at most")
+    if lines > 117:
+        complaints.append(f"README.md has {lines} lines, of 117 at most")
     sample = [line.strip() for line in (ROOT / "samples/roundtrip.cpp").read_text().splitlines()]
     for block in re.findall(r"^```cpp\n(.*?)^```", readme, flags=re.M | re.S):
         at = 0

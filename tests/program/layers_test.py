@@ -21,6 +21,7 @@ TOP = {
     "gpu": {"codec"},
     "io": {"codec"},
     "capi": set(),
+    "web": set(),
     "plugins": {"io", "codec"},
     "apps": {"codec", "gpu", "io", "apps"},
 }
@@ -39,6 +40,7 @@ PROGRAM = {
     "still": {"ccsds122/ccsds122", "dct/dct", "vstc/vstc", "vstc/vstc_wave"},
 }
 MAX_COLUMNS = 120
+SCRIPTS = {".js", ".ts", ".mjs", ".html", ".py"}  # of web/ and tests/web/
 MAX_FILES = 32
 # A function longer than MAX_LINES counts as long. MAX_LONG is how many there are: lower it when one is divided.
 MAX_LINES = 60
@@ -55,6 +57,12 @@ HALF_NAMES_IN = ("codec/motion/", "gpu/motion/", "tests/codec/motion_test.cpp")
 
 def sources(top):
     return sorted(p for p in (ROOT / top).rglob("*") if p.suffix in SOURCES)
+
+
+def scripts(top):
+    """Of web/ those of the browser, and the tests of them."""
+    found = [p for folder in (ROOT / "web", ROOT / "tests/web") for p in folder.rglob("*") if p.suffix in SCRIPTS]
+    return sorted(found) if top == "web" else []
 
 
 def includes(path):
@@ -126,7 +134,7 @@ def program_complaints():
 
 def size_complaints():
     for top in TOP:
-        for path in sources(top):
+        for path in sources(top) + scripts(top):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if len(line) > MAX_COLUMNS:
                     yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns, of {MAX_COLUMNS} at most"
@@ -143,6 +151,9 @@ def has_head(path):
 
 
 def english_complaints():
+    for path in scripts("web"):
+        if path.suffix in {".js", ".mjs"} and not path.read_text().startswith("//"):
+            yield f"{path.relative_to(ROOT)}: no comment at the top says what the file is for"
     for path in [p for top in (*TOP, "tests") for p in sources(top)]:
         shown = path.relative_to(ROOT)
         if not has_head(path):
