@@ -40,6 +40,26 @@ inline void store(std::int32_t* p, U v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
+/// Numbers beside each other that one strip of a block has.
+template <class Unsigned, class Signed>
+struct Strip {
+  using U = Unsigned;
+  using S = Signed;
+};
+/// Calls f(Strip, first column) for strips of n columns, the widest first.
+template <class F>
+inline void in_strips(int n, const F& f) {
+  int x = 0;
+#if defined(__AVX512F__)
+  for (; n - x >= 16; x += 16) f(Strip<U16, S16>{}, x);
+#endif
+#if defined(__AVX2__)
+  for (; n - x >= 8; x += 8) f(Strip<U8, S8>{}, x);
+#endif
+  for (; n - x >= 4; x += 4) f(Strip<U4, S4>{}, x);
+  for (; x < n; ++x) f(Strip<Wrap, std::int32_t>{}, x);
+}
+
 struct Taps {
   Wrap k[8];
 };
@@ -81,30 +101,11 @@ void interpolate(const std::int32_t* in, Index in_stride, std::int32_t* out, Ind
                  int phase_x, int phase_y, int up) {
   const Taps along = taps_of(phase_x, up);
   const Taps down = taps_of(phase_y, 0);
-  int x = 0;
-#if defined(__AVX512F__)
-  for (; columns - x >= 16; x += 16)
-    interpolate_strip<U16, S16>(in + x, in_stride, out + x, out_stride, rows, along, down, phase_x, phase_y, up);
-#endif
-#if defined(__AVX2__)
-  for (; columns - x >= 8; x += 8)
-    interpolate_strip<U8, S8>(in + x, in_stride, out + x, out_stride, rows, along, down, phase_x, phase_y, up);
-#endif
-  for (; columns - x >= 4; x += 4)
-    interpolate_strip<U4, S4>(in + x, in_stride, out + x, out_stride, rows, along, down, phase_x, phase_y, up);
-  for (; x < columns; ++x)
-    interpolate_strip<Wrap, std::int32_t>(in + x, in_stride, out + x, out_stride, rows, along, down, phase_x, phase_y,
-                                          up);
-}
-
-void average(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, std::int32_t* out,
-             Index out_stride, int rows, int columns) {
-  for (int y = 0; y < rows; ++y) {
-    const std::int32_t* TRIVELET_RESTRICT p = a + y * a_stride;
-    const std::int32_t* TRIVELET_RESTRICT q = b + y * b_stride;
-    std::int32_t* TRIVELET_RESTRICT to = out + y * out_stride;
-    for (int x = 0; x < columns; ++x) to[x] = back(static_cast<Wrap>(p[x]) + static_cast<Wrap>(q[x]) + 1) >> 1;
-  }
+  in_strips(columns, [&](auto of, int x) {
+    using Of = decltype(of);
+    interpolate_strip<typename Of::U, typename Of::S>(in + x, in_stride, out + x, out_stride, rows, along, down,
+                                                      phase_x, phase_y, up);
+  });
 }
 
 void lift_by(std::int32_t* x, Index x_stride, const std::int32_t* p, Index p_stride, int rows, int columns, int shift,
@@ -132,29 +133,41 @@ void lift_mean(std::int32_t* x, Index x_stride, const std::int32_t* a, Index a_s
   }
 }
 
-// A strip of lift_blended.
+// Strips of accumulate() and lift_sum().
 template <class U, class S>
-inline void lift_blended_strip(std::int32_t* x, Index x_stride, const MotionPart* part, int parts, int at, int rows,
-                               int shift, Wrap sign) {
+inline void accumulate_strip(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows,
+                             const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum,
+                             Index sum_stride) {
+  const U weight = load<U>(weight_x);
   for (int y = 0; y < rows; ++y) {
-    U sum = load<U>(part[0].samples + y * part[0].stride + at) * load<U>(part[0].weight + y * kMotionPartColumns + at);
-    for (int k = 1; k < parts; ++k)
-      sum += load<U>(part[k].samples + y * part[k].stride + at) * load<U>(part[k].weight + y * kMotionPartColumns + at);
-    const U mean = (U)((S)(sum + kMotionWeight * kMotionWeight / 2) >> 8);
-    std::int32_t* to = x + y * x_stride + at;
-    store(to, load<U>(to) + sign * (U)((S)mean >> shift));
+    U v = load<U>(a + y * a_stride);
+    if (b) v = (U)((S)(v + load<U>(b + y * b_stride) + 1) >> 1);
+    std::int32_t* to = sum + y * sum_stride;
+    store(to, load<U>(to) + weight * static_cast<Wrap>(weight_y[y]) * v);
   }
 }
 
-void lift_blended(std::int32_t* x, Index x_stride, const MotionPart* part, int parts, int rows, int columns, int shift,
-                  bool add) {
+void accumulate(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows, int columns,
+                const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum, Index sum_stride) {
+  in_strips(columns, [&](auto of, int x) {
+    using Of = decltype(of);
+    accumulate_strip<typename Of::U, typename Of::S>(a + x, a_stride, b ? b + x : nullptr, b_stride, rows, weight_x + x,
+                                                     weight_y, sum + x, sum_stride);
+  });
+}
+
+void lift_sum(std::int32_t* x, Index x_stride, const std::int32_t* sum, Index sum_stride, int rows, int columns,
+              int shift, bool add) {
   const Wrap sign = add ? 1u : ~0u;
-  int at = 0;
-#if defined(__AVX2__)
-  for (; columns - at >= 8; at += 8) lift_blended_strip<U8, S8>(x, x_stride, part, parts, at, rows, shift, sign);
-#endif
-  for (; columns - at >= 4; at += 4) lift_blended_strip<U4, S4>(x, x_stride, part, parts, at, rows, shift, sign);
-  for (; at < columns; ++at) lift_blended_strip<Wrap, std::int32_t>(x, x_stride, part, parts, at, rows, shift, sign);
+  in_strips(columns, [=](auto of, int at) {
+    using U = typename decltype(of)::U;
+    using S = typename decltype(of)::S;
+    for (int y = 0; y < rows; ++y) {
+      const U mean = (U)((S)(load<U>(sum + y * sum_stride + at) + kMotionWeight * kMotionWeight / 2) >> 8);
+      std::int32_t* to = x + y * x_stride + at;
+      store(to, load<U>(to) + sign * (U)((S)mean >> shift));
+    }
+  });
 }
 
 // kBelow: there are two rows. kBeside: they also reach the next sample.
@@ -570,7 +583,7 @@ void remainder_of(const std::int16_t* a, Index a_stride, const std::int16_t* b, 
 }  // namespace
 
 const MotionKernels kMotionKernels = {
-    interpolate, average,   lift_by,   lift_mean,     lift_blended,     scatter,
+    interpolate, lift_by,   lift_mean, accumulate,    lift_sum,         scatter,
     update,      from_real, to_real,   widen,         round_places,     sad,
     satd,        satd_pair, satd_mean, filter_rows16, filter_columns16, remainder_of,
 };

@@ -1,4 +1,4 @@
-// Prediction of tiles with one or several motions (motion_predict.h).
+// Prediction by rectangles of cells with equal motion (motion_predict.h).
 #include "codec/motion/motion_predict.h"
 
 #include <algorithm>
@@ -9,7 +9,6 @@ namespace {
 
 constexpr int kTapsAhead = kMotionTapsBefore;
 constexpr int kTapsBehind = kMotionTaps - kTapsAhead - 1;
-static_assert(kMotionPartColumns == kMotionCell);
 
 bool takes_past(const MotionCell& c, const MotionReferences& references) { return c.uses(0) || references.other < 0; }
 bool takes_other(const MotionCell& c, const MotionReferences& references) { return c.uses(1) && references.other >= 0; }
@@ -20,17 +19,8 @@ MotionPredictor::MotionPredictor(const LiftedComponent& lifted)
     : lifted_(lifted),
       up_(kMotionFraction - lifted.component.fraction),
       shift_(lifted.component.fraction == 0 ? up_ : 0),
-      scratch_(static_cast<std::size_t>(lifted.pool.threads())) {
-  for (int set = 0; set < 1 << 4; ++set)
-    for (int y = 0; y < lifted.cell_y; ++y)
-      for (int x = 0; x < lifted.cell_x; ++x) {
-        const int behind_y = motion_weight(lifted.cell_y, y), behind_x = motion_weight(lifted.cell_x, x);
-        std::int32_t& weight = weights_[set][y * kMotionCell + x];
-        for (int k = 0; k < 4; ++k)
-          if (set >> k & 1)
-            weight += (k >> 1 ? behind_y : kMotionWeight - behind_y) * (k & 1 ? behind_x : kMotionWeight - behind_x);
-      }
-}
+      band_tiles_(kBandRows / lifted.cell_y),
+      scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
 
 int MotionPredictor::tile_top(int i) const {
   return std::clamp(i * lifted_.cell_y - lifted_.cell_y / 2, 0, lifted_.height());
@@ -41,145 +31,171 @@ int MotionPredictor::tile_left(int i) const {
 
 void MotionPredictor::run(int level, bool add) {
   const std::vector<int> frames = motion_frames(level, lifted_.motion.places);
-  const int bands = (tile_rows() + kBandTiles - 1) / kBandTiles;
+  const int bands = (tile_rows() + band_tiles_ - 1) / band_tiles_;
   lifted_.pool.parallel_for(static_cast<int>(frames.size()) * bands, [&](int i, int worker) {
     const int t = frames[static_cast<std::size_t>(i / bands)];
-    predict_band(t, motion_references(t, level, lifted_.motion.places), i % bands * kBandTiles, add,
-                 scratch_[static_cast<std::size_t>(worker)]);
+    const int first = i % bands * band_tiles_;
+    predict_band({t, motion_references(t, level, lifted_.motion.places), first,
+                  std::min(band_tiles_, tile_rows() - first), add, scratch_[static_cast<std::size_t>(worker)]});
   });
 }
 
-// Predicts rows of tiles from `first` on: rectangles of tiles with equal motion at once, others one by one.
-void MotionPredictor::predict_band(int t, const MotionReferences& references, int first, bool add, Scratch& s) {
-  const int rows = std::min(kBandTiles, tile_rows() - first);
-  const int columns = tile_columns();
-  const MotionField& f = lifted_.motion.fields[static_cast<std::size_t>(t)];
-  find_uniform(f, first, rows, s.tiles);
-  std::uint8_t* const tiles = s.tiles.data();
-  for (int j = 0; j < rows; ++j)
-    for (int i = 0, end = 0; i < columns; i = end) {
-      end = i + 1;
-      std::uint8_t* const row_tiles = tiles + j * columns;
-      if (row_tiles[i] == kDone) continue;
-      const MotionCell& c = cell(f, first + j, i);
-      int below = j + 1;
-      if (row_tiles[i] == kUniform) {
-        const Reach limit = reach(c, references);
-        while (end < columns && row_tiles[end] == kUniform && tile_left(end + 1) - tile_left(i) <= limit.columns) ++end;
-        for (; below < rows && limit.down; ++below) {
-          std::uint8_t* const more = tiles + below * columns;
-          if (!std::all_of(more + i, more + end, [](std::uint8_t x) { return x == kUniform; })) break;
-          std::fill(more + i, more + end, static_cast<std::uint8_t>(kDone));
-        }
-      }
-      const int y = tile_top(first + j), x = tile_left(i);
-      const Block block{y, x, tile_top(first + below) - y, tile_left(end) - x};
-      if (block.rows <= 0 || block.columns <= 0) continue;
-      if (row_tiles[i] == kUniform)
-        predict_alike(t, c, references, block, add, s);
-      else
-        predict_corner(t, f, references, first + j, i, block, add, s);
-    }
+// Rectangles of cells with equal motion predict what their windows reach. Tiles in which only one motion arrives are
+// lifted directly, because their sums by weight could overflow; the others when all cells were there.
+void MotionPredictor::predict_band(const Band& band) {
+  Scratch& s = band.s;
+  const int samples = (tile_top(band.first + band.rows) - tile_top(band.first)) * lifted_.width();
+  if (samples <= 0) return;
+  const MotionField& f = lifted_.motion.fields[static_cast<std::size_t>(band.t)];
+  s.cells.clear();
+  for (int r = 0; r <= band.rows; ++r)
+    s.cells.push_back(f.data() + lifted_.motion.grid.index(lifted_.cell_row(band.first + r - 1), 0));
+  find_uniform(band);
+  s.sums.assign(static_cast<std::size_t>(samples), 0);
+  const int columns = tile_columns() + 1;
+  s.taken.assign(static_cast<std::size_t>((band.rows + 1) * columns), 0);
+  for (int r = 0; r <= band.rows; ++r)
+    for (int c = 0; c < columns; ++c)
+      if (!s.taken[static_cast<std::size_t>(r * columns + c)]) predict_rectangle(band, take_rectangle(band, r, c));
+  lift_sums(band);
 }
 
-// Adjacent uniform tiles share cells, so all tiles of such a rectangle have the same motion.
-void MotionPredictor::find_uniform(const MotionField& f, int first, int rows, std::vector<std::uint8_t>& tiles) const {
+void MotionPredictor::find_uniform(const Band& band) const {
   const int columns = tile_columns();
-  tiles.resize(static_cast<std::size_t>(kBandTiles * columns));
-  for (int j = 0; j < rows; ++j) {
-    const MotionCell* above = f.data() + lifted_.motion.grid.index(lifted_.cell_row(first + j - 1), 0);
-    const MotionCell* here = f.data() + lifted_.motion.grid.index(lifted_.cell_row(first + j), 0);
+  band.s.uniform.resize(static_cast<std::size_t>(band.rows * columns));
+  for (int j = 0; j < band.rows; ++j) {
+    const MotionCell* above = band.s.cells[static_cast<std::size_t>(j)];
+    const MotionCell* here = band.s.cells[static_cast<std::size_t>(j) + 1];
     bool left = false;
     int before = 0;
     for (int i = 0; i < columns; ++i) {
       const int at = lifted_.cell_column(i);
       const bool right = above == here || above[at].predicts_as(here[at]);
       if (i == 0) left = above == here || above[lifted_.cell_column(-1)].predicts_as(here[lifted_.cell_column(-1)]);
-      tiles[static_cast<std::size_t>(j * columns + i)] =
-          left && right && (at == before || here[before].predicts_as(here[at])) ? kUniform : kMixed;
+      band.s.uniform[static_cast<std::size_t>(j * columns + i)] =
+          left && right && (at == before || here[before].predicts_as(here[at]));
       left = right;
       before = at;
     }
   }
 }
 
-// Samples that are used without interpolation need no scratch, so their number has no limit.
-MotionPredictor::Reach MotionPredictor::reach(const MotionCell& c, const MotionReferences& references) const {
-  if (c.mode == MotionMode::kPlain) return {kMostRun, true};
-  bool still = up_ == 0, down = false;
-  for (int k = 0; k < 2; ++k) {
-    if (!(k == 0 ? takes_past(c, references) : takes_other(c, references))) continue;
-    const MotionVector v = c.vector[static_cast<std::size_t>(k)];
-    still = still && v == MotionVector{};
-    down = down || (eighths(v.y, lifted_.component.scale.shift_y) & 7) != 0;
+// The largest rectangle of cells with equal motion whose first one is (r, c): as wide as possible, then as high.
+MotionPredictor::Rectangle MotionPredictor::take_rectangle(const Band& band, int r, int c) const {
+  Scratch& s = band.s;
+  const int columns = tile_columns() + 1;
+  const MotionCell& own = cell(s, r, c);
+  const auto is_free = [&](int row, int column) {
+    return !s.taken[static_cast<std::size_t>(row * columns + column)] && cell(s, row, column).predicts_as(own);
+  };
+  const int most = std::min(columns, c + kMostRun / lifted_.cell_x - 1);
+  Rectangle found{r, r + 1, c, c + 1};
+  while (found.right < most && is_free(r, found.right)) ++found.right;
+  for (bool all = true; found.bottom <= band.rows; ++found.bottom) {
+    for (int i = c; i < found.right && all; ++i) all = is_free(found.bottom, i);
+    if (!all) break;
   }
-  return {still ? lifted_.width() : kMostRun, down};
+  for (int row = found.top; row < found.bottom; ++row)
+    std::fill_n(s.taken.begin() + row * columns + c, found.right - c, std::uint8_t{1});
+  return found;
 }
 
-void MotionPredictor::predict_alike(int t, const MotionCell& c, const MotionReferences& references, const Block& block,
-                                    bool add, Scratch& s) {
-  std::int32_t* to = lifted_.row(t, block.y) + block.x;
-  const std::ptrdiff_t stride = lifted_.field.row_stride;
+// The tiles that a rectangle of cells predicts, without those at its upper and left border that another one lifts.
+MotionPredictor::Rectangle MotionPredictor::reached_tiles(const Band& band, const Rectangle& cells) const {
+  const int columns = tile_columns();
+  Rectangle tiles{std::max(0, cells.top - 1), std::min(band.rows, cells.bottom), std::max(0, cells.left - 1),
+                  std::min(columns, cells.right)};
+  const auto is_mixed = [&](int j, int i) { return !band.s.uniform[static_cast<std::size_t>(j * columns + i)]; };
+  bool wanted = tiles.top == cells.top;
+  for (int i = tiles.left; i < tiles.right && !wanted; ++i) wanted = is_mixed(tiles.top, i);
+  if (!wanted) ++tiles.top;
+  wanted = tiles.left == cells.left;
+  for (int j = tiles.top; j < tiles.bottom && !wanted; ++j) wanted = is_mixed(j, tiles.left);
+  if (!wanted) ++tiles.left;
+  return tiles;
+}
+
+void MotionPredictor::predict_rectangle(const Band& band, const Rectangle& cells) {
+  Scratch& s = band.s;
+  const Rectangle tiles = reached_tiles(band, cells);
+  const int y0 = tile_top(band.first + tiles.top), x0 = tile_left(tiles.left);
+  const Block block{y0, x0, tile_top(band.first + tiles.bottom) - y0, tile_left(tiles.right) - x0};
+  if (block.rows <= 0 || block.columns <= 0) return;
   Samples p[2];
-  if (predict_cell(c, references, block, s, s.first, p) == 1)
-    lifted_.kernels.lift(to, stride, p[0].data, p[0].stride, block.rows, block.columns, shift_, add);
-  else
-    lifted_.kernels.lift_mean(to, stride, p[0].data, p[0].stride, p[1].data, p[1].stride, block.rows, block.columns,
-                              shift_, add);
+  const int count = predict_cell(cell(s, cells.top, cells.left), band.references, block, s, p);
+  const auto set_window = [](std::int32_t* weight, int from, int to, int before, int size, bool rises, bool falls) {
+    for (int i = from; i < to; ++i) {
+      const int behind = motion_weight(size, i - before);
+      *weight++ = rises ? behind : falls ? kMotionWeight - behind : kMotionWeight;
+    }
+  };
+  std::int32_t weight_x[kMostRun], weight_y[kBandRows];
+  for (int i = tiles.left; i < tiles.right; ++i)
+    set_window(weight_x + tile_left(i) - x0, tile_left(i), tile_left(i + 1), i * lifted_.cell_x - lifted_.cell_x / 2,
+               lifted_.cell_x, i < cells.left, i == cells.right - 1);
+  for (int j = tiles.top; j < tiles.bottom; ++j) {
+    const int tile = band.first + j;
+    set_window(weight_y + tile_top(tile) - y0, tile_top(tile), tile_top(tile + 1),
+               tile * lifted_.cell_y - lifted_.cell_y / 2, lifted_.cell_y, j < cells.top, j == cells.bottom - 1);
+  }
+  const std::uint8_t* uniform = s.uniform.data() + tiles.top * tile_columns();
+  for (int j = tiles.top; j < tiles.bottom; ++j, uniform += tile_columns())
+    for (int i = tiles.left, end = 0; i < tiles.right; i = end) {
+      for (end = i + 1; end < tiles.right && uniform[end] == uniform[i];) ++end;
+      const int from = uniform[i] ? std::max(i, cells.left) : i;
+      const int y = tile_top(band.first + j), x = tile_left(from);
+      const int rows = tile_top(band.first + j + 1) - y, columns = tile_left(end) - x;
+      if (rows <= 0 || columns <= 0 || (uniform[i] && j < cells.top)) continue;
+      Samples at[2];
+      for (int k = 0; k < count; ++k) at[k] = {p[k].data + (y - y0) * p[k].stride + (x - x0), p[k].stride};
+      if (!uniform[i])
+        lifted_.kernels.accumulate(at[0].data, at[0].stride, at[1].data, at[1].stride, rows, columns,
+                                   weight_x + (x - x0), weight_y + (y - y0),
+                                   s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x, lifted_.width());
+      else if (count == 1)
+        lifted_.kernels.lift(lifted_.row(band.t, y) + x, lifted_.field.row_stride, at[0].data, at[0].stride, rows,
+                             columns, shift_, band.add);
+      else
+        lifted_.kernels.lift_mean(lifted_.row(band.t, y) + x, lifted_.field.row_stride, at[0].data, at[0].stride,
+                                  at[1].data, at[1].stride, rows, columns, shift_, band.add);
+    }
 }
 
-// A tile whose cells have different motion.
-void MotionPredictor::predict_corner(int t, const MotionField& f, const MotionReferences& references, int tile_y,
-                                     int tile_x, const Block& block, bool add, Scratch& s) {
-  constexpr int kTile = kMotionCell * kMotionCell;
-  const MotionCell* cells[4];
-  for (int k = 0; k < 4; ++k) cells[k] = &cell(f, tile_y - 1 + (k >> 1), tile_x - 1 + (k & 1));
-  const int inside_y = block.y - (tile_y * lifted_.cell_y - lifted_.cell_y / 2);
-  const int inside_x = block.x - (tile_x * lifted_.cell_x - lifted_.cell_x / 2);
-  const int inside = inside_y * kMotionCell + inside_x;
-  MotionPart parts[4];
-  int n = 0;
-  for (int k = 0, done = 0; k < 4; ++k) {
-    if (done >> k & 1) continue;
-    int set = 0;
-    for (int j = k; j < 4; ++j)
-      if (!(done >> j & 1) && cells[j]->predicts_as(*cells[k])) set |= 1 << j;
-    done |= set;
-    std::int32_t* out = s.first + n * kTile;
-    Samples p[2];
-    if (predict_cell(*cells[k], references, block, s, out, p) == 2) {
-      lifted_.kernels.average(p[0].data, p[0].stride, p[1].data, p[1].stride, out, kMotionCell, block.rows,
-                              block.columns);
-      p[0] = {out, kMotionCell};
+void MotionPredictor::lift_sums(const Band& band) {
+  const std::uint8_t* uniform = band.s.uniform.data();
+  const int columns = tile_columns();
+  for (int j = 0; j < band.rows; ++j, uniform += columns)
+    for (int i = 0, end = 0; i < columns; i = end) {
+      for (end = i + 1; end < columns && uniform[end] == uniform[i];) ++end;
+      const int y = tile_top(band.first + j), x = tile_left(i);
+      if (!uniform[i])
+        lifted_.kernels.lift_sum(lifted_.row(band.t, y) + x, lifted_.field.row_stride,
+                                 band.s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x, lifted_.width(),
+                                 tile_top(band.first + j + 1) - y, tile_left(end) - x, shift_, band.add);
     }
-    parts[n++] = {p[0].data, p[0].stride, weights_[set] + inside};
-  }
-  lifted_.kernels.lift_blended(lifted_.row(t, block.y) + block.x, lifted_.field.row_stride, parts, n, block.rows,
-                               block.columns, shift_, add);
 }
 
 // The prediction of a block by a cell, in 1/16 of a grey level: one prediction, or two whose mean is used. Returns
-// their number. `out` is memory for the first one.
+// their number.
 int MotionPredictor::predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block,
-                                  Scratch& s, std::int32_t* out, Samples p[2]) {
+                                  Scratch& s, Samples p[2]) {
   if (c.mode == MotionMode::kPlain) {
     const auto index = static_cast<std::size_t>(lifted_.component.index);
-    std::fill_n(out, block.columns, lifted_.differences ? 0 : motion_plain(c.plain[index], lifted_.component.bits));
-    p[0] = {out, 0};
+    std::fill_n(s.first, block.columns, lifted_.differences ? 0 : motion_plain(c.plain[index], lifted_.component.bits));
+    p[0] = {s.first, 0};
     return 1;
   }
   const bool past = takes_past(c, references);
   const bool other = takes_other(c, references);
-  const std::ptrdiff_t stride = block.columns <= kMotionCell ? kMotionCell : kMostRun;
   int n = 0;
-  if (past) p[n++] = look_up(references.past, c.vector[0], block, s, out, stride);
-  if (other) p[n++] = look_up(references.other, c.vector[1], block, s, past ? s.second : out, stride);
+  if (past) p[n++] = look_up(references.past, c.vector[0], block, s, s.first);
+  if (other) p[n++] = look_up(references.other, c.vector[1], block, s, past ? s.second : s.first);
   return n;
 }
 
 // The block of a reference at the other end of a vector. Outside the picture the border samples repeat.
 MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const Block& block, Scratch& s,
-                                                  std::int32_t* out, std::ptrdiff_t out_stride) const {
+                                                  std::int32_t* out) const {
   const int rows = block.rows, columns = block.columns;
   const int ex = eighths(v.x, lifted_.component.scale.shift_x);
   const int ey = eighths(v.y, lifted_.component.scale.shift_y);
@@ -204,13 +220,13 @@ MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const B
     }
     from = {s.patch + above * Scratch::kColumns + left, Scratch::kColumns};
     if (phase_x == 0 && phase_y == 0 && up_ == 0) {  // the other prediction may need the patch
-      for (int j = 0; j < rows; ++j) std::copy_n(from.data + j * from.stride, columns, out + j * out_stride);
-      return {out, out_stride};
+      for (int j = 0; j < rows; ++j) std::copy_n(from.data + j * from.stride, columns, out + j * kMostRun);
+      return {out, kMostRun};
     }
   }
   if (phase_x == 0 && phase_y == 0 && up_ == 0) return from;
-  lifted_.kernels.interpolate(from.data, from.stride, out, out_stride, rows, columns, phase_x, phase_y, up_);
-  return {out, out_stride};
+  lifted_.kernels.interpolate(from.data, from.stride, out, kMostRun, rows, columns, phase_x, phase_y, up_);
+  return {out, kMostRun};
 }
 
 }  // namespace trivelet

@@ -17,17 +17,19 @@ class MotionPredictor {
   void run(int level, bool add);
 
  private:
-  static constexpr int kBandTiles = 4;  // rows of tiles predicted at once, which saves filtering rows twice
-  static constexpr int kMostRun = 64;   // samples of a row predicted at once in a worker's memory
+  static constexpr int kBandRows = 32;  // samples predicted at once, which saves filtering rows twice
+  static constexpr int kMostRun = kMotionCell * kMotionRoot + kMotionCell;  // columns that one rectangle may reach
 
   /// Scratch memory of one worker.
   struct Scratch {
-    static constexpr int kRows = kBandTiles * kMotionCell;
     static constexpr int kColumns = kMostRun + kMotionTaps;
-    std::int32_t patch[(kRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
-    std::int32_t first[kRows * kMostRun];                  // a prediction, or those of the four cells around a corner
-    std::int32_t second[kRows * kMostRun];
-    std::vector<std::uint8_t> tiles;  // of a band: Tile
+    std::int32_t patch[(kBandRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
+    std::int32_t first[kBandRows * kMostRun];
+    std::int32_t second[kBandRows * kMostRun];
+    std::vector<const MotionCell*> cells;  // of a band, the first one of each row
+    std::vector<std::uint8_t> taken;       // cells that belong to a rectangle already
+    std::vector<std::uint8_t> uniform;     // tiles whose four cells have equal motion
+    std::vector<std::int32_t> sums;        // of the samples in other tiles, by weight
   };
   /// Samples of a prediction, in any memory.
   struct Samples {
@@ -38,11 +40,17 @@ class MotionPredictor {
   struct Block {
     int y, x, rows, columns;
   };
-  enum Tile : std::uint8_t { kMixed, kUniform, kDone };  // whether its four cells have equal motion
-  /// Limits of a prediction of samples with equal motion.
-  struct Reach {
-    int columns;
-    bool down;
+  /// Rows and columns [begin, end) of cells or of tiles. Cell (r, c) of a band is that above and left of tile (r, c).
+  struct Rectangle {
+    int top, bottom, left, right;
+  };
+  /// A band of tiles in a frame.
+  struct Band {
+    int t;
+    MotionReferences references;
+    int first, rows;  // of tiles
+    bool add;
+    Scratch& s;
   };
 
   // A tile: the samples around the corner of four cells, which all predict them.
@@ -51,25 +59,23 @@ class MotionPredictor {
   int tile_top(int i) const;
   int tile_left(int i) const;
 
-  const MotionCell& cell(const MotionField& f, int y, int x) const {
-    return f[lifted_.motion.grid.index(lifted_.cell_row(y), lifted_.cell_column(x))];
+  const MotionCell& cell(const Scratch& s, int r, int c) const {
+    return s.cells[static_cast<std::size_t>(r)][lifted_.cell_column(c - 1)];
   }
-  void predict_band(int t, const MotionReferences& references, int first, bool add, Scratch& s);
-  void find_uniform(const MotionField& f, int first, int rows, std::vector<std::uint8_t>& tiles) const;
-  Reach reach(const MotionCell& c, const MotionReferences& references) const;
-  void predict_alike(int t, const MotionCell& c, const MotionReferences& references, const Block& block, bool add,
-                     Scratch& s);
-  void predict_corner(int t, const MotionField& f, const MotionReferences& references, int tile_y, int tile_x,
-                      const Block& block, bool add, Scratch& s);
+  void predict_band(const Band& band);
+  void find_uniform(const Band& band) const;
+  Rectangle take_rectangle(const Band& band, int r, int c) const;
+  Rectangle reached_tiles(const Band& band, const Rectangle& cells) const;
+  void predict_rectangle(const Band& band, const Rectangle& cells);
+  void lift_sums(const Band& band);
   int predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block, Scratch& s,
-                   std::int32_t* out, Samples p[2]);
-  Samples look_up(int t, MotionVector v, const Block& block, Scratch& s, std::int32_t* out,
-                  std::ptrdiff_t out_stride) const;
+                   Samples p[2]);
+  Samples look_up(int t, MotionVector v, const Block& block, Scratch& s, std::int32_t* out) const;
 
   const LiftedComponent& lifted_;
-  const int up_;     // fractional bits that the field lacks compared with a prediction
-  const int shift_;  // from a prediction to the field
-  std::int32_t weights_[1 << 4][kMotionCell * kMotionCell] = {};  // of a tile's samples, by the set of its cells
+  const int up_;          // fractional bits that the field lacks compared with a prediction
+  const int shift_;       // from a prediction to the field
+  const int band_tiles_;  // rows of tiles in a band
   std::vector<Scratch> scratch_;
 };
 
