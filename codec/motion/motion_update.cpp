@@ -29,23 +29,32 @@ void MotionUpdater::run(int level, bool inverse) {
     const int t = (i / stripes + first) * 2 * s;
     const int y0 = i % stripes * kStripe;
     const int y1 = std::min(lifted_.height(), y0 + kStripe);
-    std::vector<std::int32_t>& memory = scratch_[static_cast<std::size_t>(worker)];
+    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(lifted_.width());
-    Stripe stripe{y0, y1, nullptr, nullptr};
+    scratch.sums.resize(std::max(scratch.sums.size(), 2 * samples));
+    scratch.changes.assign(static_cast<std::size_t>((lifted_.width() + kChunk - 1) / kChunk), 0);
+    const Stripe stripe{y0, y1, scratch.sums.data(), scratch.sums.data() + samples, scratch};
+    struct Source {
+      int high;
+      const FrameRuns* runs;
+    };
+    Source sources[2];
+    int count = 0;
     for (const int high : {t - s, t + s}) {
       if (high < 0 || high >= places.count) continue;
       const int reference = motion_references(high, level, places).number_of(t);
       if (reference < 0) continue;
-      const FrameRuns& f = runs[static_cast<std::size_t>((high - s) / (2 * s) * 2 + reference)];
-      if (f.runs.empty()) continue;
-      if (!stripe.sum) {
-        memory.assign(2 * samples, 0);
-        stripe.sum = memory.data();
-        stripe.total = memory.data() + samples;
-      }
-      scatter_frame(high, f, stripe);
+      sources[count++] = {high, &runs[static_cast<std::size_t>((high - s) / (2 * s) * 2 + reference)]};
     }
-    if (stripe.sum) apply(t, stripe, inverse);
+    for (int k = 0; k < count; ++k) mark_changes(*sources[k].runs, stripe);
+    find_spans(scratch);
+    if (scratch.spans.empty()) return;
+    for (int y = 0; y < y1 - y0; ++y)
+      for (const Span& span : scratch.spans)
+        for (std::int32_t* sums : {stripe.sum, stripe.total})
+          std::fill_n(sums + y * lifted_.width() + span.begin, span.end - span.begin, 0);
+    for (int k = 0; k < count; ++k) scatter_frame(sources[k].high, *sources[k].runs, stripe);
+    apply(t, stripe, inverse);
   });
 }
 
@@ -54,28 +63,56 @@ std::vector<MotionUpdater::FrameRuns> MotionUpdater::find_runs(int level) const 
   const MotionPlaces& places = lifted_.motion.places;
   const std::vector<int> frames = motion_frames(level, places);
   std::vector<FrameRuns> runs(2 * frames.size());
-  lifted_.pool.parallel_for(static_cast<int>(runs.size()), [&](int i, int) {
-    const int high = frames[static_cast<std::size_t>(i / 2)];
+  lifted_.pool.parallel_for(static_cast<int>(frames.size()), [&](int i, int) {
+    const int high = frames[static_cast<std::size_t>(i)];
     const MotionReferences references = motion_references(high, level, places);
-    if (i % 2 == 0 || (references.other >= 0 && !references.older))
-      find_frame_runs(lifted_.motion.fields[static_cast<std::size_t>(high)], i % 2, runs[static_cast<std::size_t>(i)]);
+    const std::vector<std::uint8_t> zeros = find_zeros(high);
+    for (int k = 0; k < 2; ++k)
+      if (k == 0 || (references.other >= 0 && !references.older))
+        find_frame_runs(lifted_.motion.fields[static_cast<std::size_t>(high)], zeros, k,
+                        runs[static_cast<std::size_t>(2 * i + k)]);
   });
   return runs;
 }
 
-void MotionUpdater::find_frame_runs(const MotionField& f, int reference, FrameRuns& out) const {
+// Whether all differences of a cell are zero, by rows of cells.
+std::vector<std::uint8_t> MotionUpdater::find_zeros(int high) const {
+  const int rows = (lifted_.height() + lifted_.cell_y - 1) / lifted_.cell_y;
+  const int columns = (lifted_.width() + lifted_.cell_x - 1) / lifted_.cell_x;
+  std::vector<std::uint8_t> zeros(static_cast<std::size_t>(rows * columns), 1);
+  for (int y = 0; y < lifted_.height(); ++y) {
+    const std::int32_t* line = lifted_.row(high, y);
+    std::uint8_t* const zero = zeros.data() + y / lifted_.cell_y * columns;
+    for (int cx = 0, x = 0; cx < columns; ++cx) {
+      const int end = std::min(lifted_.width(), x + lifted_.cell_x);
+      if (!zero[cx]) {
+        x = end;
+        continue;
+      }
+      std::int32_t any = 0;
+      for (; x < end; ++x) any |= line[x];
+      zero[cx] = any == 0;
+    }
+  }
+  return zeros;
+}
+
+void MotionUpdater::find_frame_runs(const MotionField& f, const std::vector<std::uint8_t>& zeros, int reference,
+                                    FrameRuns& out) const {
   const MotionScale& scale = lifted_.component.scale;
   const auto r = static_cast<std::size_t>(reference);
+  const int columns = (lifted_.width() + lifted_.cell_x - 1) / lifted_.cell_x;
   for (int cy = 0; cy * lifted_.cell_y < lifted_.height(); ++cy) {
     FrameRuns::Row line{out.runs.size(), 0, lifted_.height(), 0};
     const MotionCell* const cells = f.data() + lifted_.motion.grid.index(lifted_.cell_row(cy), 0);
-    for (int cx = 0, end = 0; cx * lifted_.cell_x < lifted_.width(); cx = end) {
+    const std::uint8_t* const zero = zeros.data() + cy * columns;
+    for (int cx = 0, end = 0; cx < columns; cx = end) {
       const MotionCell& c = cells[lifted_.cell_column(cx)];
       end = cx + 1;
       if (!c.uses(reference)) continue;
       const bool both = c.mode == MotionMode::kBoth;
       const MotionVector v = c.vector[r];
-      for (; end * lifted_.cell_x < lifted_.width(); ++end) {
+      for (; end < columns && zero[end] == zero[cx]; ++end) {
         const MotionCell& o = cells[lifted_.cell_column(end)];
         if (!o.uses(reference) || o.vector[r] != v || (o.mode == MotionMode::kBoth) != both) break;
       }
@@ -86,22 +123,61 @@ void MotionUpdater::find_frame_runs(const MotionField& f, int reference, FrameRu
       if (top >= lifted_.height() || bottom <= 0) continue;
       line.top = std::min(line.top, top);
       line.bottom = std::max(line.bottom, bottom);
-      out.runs.push_back(
-          {cx * lifted_.cell_x, std::min(lifted_.width(), end * lifted_.cell_x), right, down, both ? 1 : 2});
+      out.runs.push_back({cx * lifted_.cell_x, std::min(lifted_.width(), end * lifted_.cell_x), right, down,
+                          both ? 1 : 2, zero[cx] != 0});
     }
     line.end = out.runs.size();
     out.rows.push_back(line);
   }
 }
 
-// Adds the differences of a high frame to a stripe of its reference.
-void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
+// Calls act(row of cells, run) for the runs that may reach a stripe.
+template <class F>
+void MotionUpdater::each_run(const FrameRuns& f, const Stripe& stripe, const F& act) {
   for (std::size_t cy = 0; cy < f.rows.size(); ++cy) {
     const FrameRuns::Row& line = f.rows[cy];
     if (line.top >= stripe.y1 || line.bottom <= stripe.y0) continue;
-    for (std::size_t i = line.begin; i < line.end; ++i)
-      scatter_run(high, static_cast<int>(cy) * lifted_.cell_y, f.runs[i], stripe);
+    for (std::size_t i = line.begin; i < line.end; ++i) act(static_cast<int>(cy), f.runs[i]);
   }
+}
+
+void MotionUpdater::mark_changes(const FrameRuns& f, const Stripe& stripe) const {
+  each_run(f, stripe, [&](int cy, const Run& run) {
+    if (run.is_zero) return;
+    const int top = cy * lifted_.cell_y, down = run.down >> 3;
+    const int bottom = std::min(lifted_.height(), top + lifted_.cell_y) + ((run.down & 7) != 0 ? 1 : 0);
+    if (top + down >= stripe.y1 || bottom + down <= stripe.y0) return;
+    const int from = std::max(0, run.begin + (run.right >> 3));
+    const int to = std::min(lifted_.width(), run.end + (run.right >> 3) + ((run.right & 7) != 0 ? 1 : 0));
+    for (int chunk = from / kChunk; chunk * kChunk < to; ++chunk) stripe.s.changes[static_cast<std::size_t>(chunk)] = 1;
+  });
+}
+
+void MotionUpdater::find_spans(Scratch& s) const {
+  s.spans.clear();
+  const int chunks = static_cast<int>(s.changes.size());
+  for (int i = 0, end = 0; i < chunks; i = end) {
+    for (end = i + 1;
+         end < chunks && s.changes[static_cast<std::size_t>(end)] == s.changes[static_cast<std::size_t>(i)];)
+      ++end;
+    if (s.changes[static_cast<std::size_t>(i)])
+      s.spans.push_back({i * kChunk, std::min(lifted_.width(), end * kChunk)});
+  }
+}
+
+// Adds the differences of a high frame to a stripe of its reference. Runs of zeros are cut to the columns that change,
+// and a column before, the samples of which may reach them.
+void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
+  each_run(f, stripe, [&](int cy, const Run& run) {
+    if (!run.is_zero) return scatter_run(high, cy * lifted_.cell_y, run, stripe);
+    const int right = run.right >> 3;
+    for (const Span& span : stripe.s.spans) {
+      Run part = run;
+      part.begin = std::max(run.begin, span.begin - right - 1);
+      part.end = std::min(run.end, span.end - right);
+      if (part.begin < part.end) scatter_run(high, cy * lifted_.cell_y, part, stripe);
+    }
+  });
 }
 
 // The same for the cells of a run, which begin in row y.
@@ -151,9 +227,12 @@ void MotionUpdater::apply(int t, const Stripe& stripe, bool inverse) const {
     for (std::uint32_t n = 0; n < kMotionShares; ++n) all.push_back(motion_share(n));
     return all;
   }();
-  const std::int32_t *sum = stripe.sum, *total = stripe.total;
-  for (int y = stripe.y0; y < stripe.y1; ++y, sum += lifted_.width(), total += lifted_.width())
-    lifted_.kernels.update(lifted_.row(t, y), sum, total, lifted_.width(), shares.data(), limit_, inverse);
+  for (int y = stripe.y0; y < stripe.y1; ++y)
+    for (const Span& span : stripe.s.spans) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y - stripe.y0) * lifted_.width() + span.begin;
+      lifted_.kernels.update(lifted_.row(t, y) + span.begin, stripe.sum + at, stripe.total + at, span.end - span.begin,
+                             shares.data(), limit_, inverse);
+    }
 }
 
 }  // namespace trivelet

@@ -18,11 +18,12 @@ class MotionUpdater {
 
  private:
   /// Cells of a row with the same update: samples [begin, end), their offset in eighths, and their share, which is
-  /// smaller if they have two references.
+  /// smaller if they have two references. If all differences are zero, only their weights count.
   struct Run {
     std::int32_t begin = 0, end = 0;
     std::int32_t right = 0, down = 0;
     std::int32_t share = 0;
+    bool is_zero = false;
   };
   /// The updates from a high frame to one of its references, by rows of cells.
   struct FrameRuns {
@@ -33,14 +34,32 @@ class MotionUpdater {
     std::vector<Run> runs;
     std::vector<Row> rows;
   };
+  /// Columns [begin, end).
+  struct Span {
+    int begin, end;
+  };
+  /// Scratch memory of one worker, for a stripe.
+  struct Scratch {
+    std::vector<std::int32_t> sums;     // of differences, then of their weights
+    std::vector<std::uint8_t> changes;  // by kChunk columns: whether a difference that is not zero arrives
+    std::vector<Span> spans;            // the columns that change
+  };
+  static constexpr int kChunk = 32;
   /// Rows [y0, y1) of a low frame, with the sums of differences and of their weights.
   struct Stripe {
     int y0, y1;
     std::int32_t *sum, *total;
+    Scratch& s;
   };
 
   std::vector<FrameRuns> find_runs(int level) const;
-  void find_frame_runs(const MotionField& f, int reference, FrameRuns& out) const;
+  std::vector<std::uint8_t> find_zeros(int high) const;
+  void find_frame_runs(const MotionField& f, const std::vector<std::uint8_t>& zeros, int reference,
+                       FrameRuns& out) const;
+  template <class F>
+  static void each_run(const FrameRuns& f, const Stripe& stripe, const F& act);
+  void mark_changes(const FrameRuns& f, const Stripe& stripe) const;
+  void find_spans(Scratch& s) const;
   void scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const;
   void scatter_run(int high, int y, const Run& run, const Stripe& stripe) const;
   void scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x, const std::int32_t weight[4],
@@ -48,8 +67,8 @@ class MotionUpdater {
   void apply(int t, const Stripe& stripe, bool inverse) const;
 
   const LiftedComponent& lifted_;
-  const std::int32_t limit_;                        // of the change by an update
-  std::vector<std::vector<std::int32_t>> scratch_;  // by worker: sums of a stripe, then totals
+  const std::int32_t limit_;      // of the change by an update
+  std::vector<Scratch> scratch_;  // by worker
 };
 
 }  // namespace trivelet
