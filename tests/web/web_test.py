@@ -4,7 +4,8 @@
     tests/web/web_test.py APP path/to/trivelet
 
 APP is the folder that web/build.sh makes. Clips and volumes are made here. Without Chromium the page is not tried, and
-this says so. TRIVELET_WEB_SHOTS names a folder for pictures of the page.
+this says so. TRIVELET_WEB_SHOTS names a folder for pictures of the page; TRIVELET_NIIVUE a module that exports Niivue (dist/
+of @niivue/niivue): then NiiVue itself loads the volume.
 """
 
 import hashlib
@@ -333,6 +334,26 @@ def test_volume(page: Page, voxels: np.ndarray) -> None:
     compare_planes([voxels.max(0), voxels.max(1)[::-1], voxels.max(2)[::-1]], "largest values")
 
 
+def test_niivue(page: Page, voxels: np.ndarray, module: Path) -> None:
+    """NiiVue fetches the file, calls the loader and has the voxels and the spacing of the NIfTI file."""
+    page.browser.open(page.address)
+    said = page.value(f"""(async () => {{
+      const {{Niivue}} = await import('/niivue/{module.name}'), {{use_trivelet}} = await import('/niivue.js');
+      const canvas = document.createElement('canvas');
+      document.getElementById('stage').replaceChildren(canvas);
+      window.nv = new Niivue();
+      await nv.attachToCanvas(canvas);
+      use_trivelet(nv);
+      await nv.loadVolumes([{{url: 't/volume.tvl'}}]);
+      const {{dims, pixDims, datatypeCode}} = nv.volumes[0].hdr;
+      return [[...dims].slice(1, 4), [...pixDims].slice(1, 4), datatypeCode];
+    }})()""")
+    check(said[0] == list(CUBE) and np.allclose(said[1], [0.8, 0.8, 2]) and said[2] == 4, f"NiiVue's header: {said}")
+    got = page.pixels("(() => { const i = nv.volumes[0].img; return new Uint8Array(i.buffer, i.byteOffset, i.byteLength); })()")
+    check(got.tobytes() == voxels.tobytes(), "NiiVue has other voxels")
+    page.shot("niivue")
+
+
 def main() -> int:
     app, program.path = Path(sys.argv[1]).resolve(), sys.argv[2]
     if not program.has_ffmpeg():
@@ -357,6 +378,12 @@ def main() -> int:
             test_volume(page, voxels)
         finally:
             page.close()
+        if module := os.environ.get("TRIVELET_NIIVUE"):
+            page = Page(app, folder, "--also", f"niivue={Path(module).parent}")
+            try:
+                test_niivue(page, voxels, Path(module))
+            finally:
+                page.close()
         plain = Page(app, folder, "--plain")
         try:
             check(plain.open("plain", "&fit=0") == "", f"without isolation: {plain.error()}")
