@@ -4,8 +4,8 @@
     tests/web/web_test.py APP path/to/trivelet
 
 APP is the folder that web/build.sh makes. Clips and volumes are made here. Without Chromium the page is not tried, and
-this says so. TRIVELET_WEB_SHOTS names a folder for pictures of the page; TRIVELET_NIIVUE a module that exports Niivue (dist/
-of @niivue/niivue): then NiiVue itself loads the volume.
+this says so. TRIVELET_WEB_SHOTS names a folder for pictures of the page; TRIVELET_NIIVUE a module that exports Niivue
+(of @niivue/niivue): then NiiVue itself loads the volume.
 """
 
 import hashlib
@@ -349,7 +349,8 @@ def test_niivue(page: Page, voxels: np.ndarray, module: Path) -> None:
       return [[...dims].slice(1, 4), [...pixDims].slice(1, 4), datatypeCode];
     }})()""")
     check(said[0] == list(CUBE) and np.allclose(said[1], [0.8, 0.8, 2]) and said[2] == 4, f"NiiVue's header: {said}")
-    got = page.pixels("(() => { const i = nv.volumes[0].img; return new Uint8Array(i.buffer, i.byteOffset, i.byteLength); })()")
+    image = "nv.volumes[0].img"
+    got = page.pixels(f"new Uint8Array({image}.buffer, {image}.byteOffset, {image}.byteLength)")
     check(got.tobytes() == voxels.tobytes(), "NiiVue has other voxels")
     page.shot("niivue")
 
