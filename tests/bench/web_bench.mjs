@@ -13,12 +13,12 @@ const hash = createHash('md5');
 let frames = 0, milliseconds = 0, cpu = 0;
 for (const number of stream.gops.keys()) {
   const before = process.cpuUsage(), gop = await stream.gop({number, ...JSON.parse(request)});
-    cpu += user + system;
+  const {user, system} = process.cpuUsage(before);
+  cpu += user + system;
   frames += gop.count;
   milliseconds += gop.decode_ms;
   hash.update(new Uint8Array(gop.samples));
 }
-const {user, system} = process.cpuUsage(before);
 console.log(`${frames} frames, ${(1000 * frames / milliseconds).toFixed(1)}/s, ` +
   `${(1e6 * frames / cpu).toFixed(1)} per CPU second, ${(stream.heap / 2 ** 20).toFixed(0)} MiB, ` +
   `start ${stream.module.milliseconds.toFixed(0)} ms, ${hash.digest('hex')}`);
