@@ -53,36 +53,43 @@ void Decoder::State::count_damaged(Packet& packet) {
   packet.counted_damaged = true;
 }
 
-std::uint64_t Decoder::State::memory_needed() const {
+std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
+  StreamHeader h = header;
+  h.gop_frames = static_cast<std::uint16_t>(gop_frames);
   // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample twice (one GOP decoded, one written),
   // and the same again for compressed bytes. The coder works on whole blocks, even if the picture covers little of
   // them: the decoding state of each thread.
-  const bool predictive =
-      header.profile == Profile::kPredictive;  // three frames of a block and tables, no coefficients
-  const std::uint64_t state_bytes = predictive                          ? 64
-                                    : header.profile == Profile::kDense ? 640
-                                                                        : 30 * 8 + 3 * 8 + 6 * 2 + 4;
+  const bool predictive = h.profile == Profile::kPredictive;  // three frames of a block and tables, no coefficients
+  const std::uint64_t state_bytes = predictive ? 64 : h.profile == Profile::kDense ? 640 : 30 * 8 + 3 * 8 + 6 * 2 + 4;
   const auto threads = static_cast<std::uint64_t>(
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
   std::uint64_t samples = 0;
-  const int least = std::min(reduction.temporal, header.least_levels());  // levels that are dropped
-  for (int c = 0; c < static_cast<int>(header.components.size()); ++c) {
-    const Shape s = header.component_shape(c, header.gop_frames + (header.motion ? 1 : 0));
+  const int least = std::min(reduction.temporal, h.least_levels());  // levels that are dropped
+  for (int c = 0; c < static_cast<int>(h.components.size()); ++c) {
+    const Shape s = h.component_shape(c, gop_frames + (h.motion ? 1 : 0));
     samples += static_cast<std::uint64_t>(low_length(s.frames, least)) *
                static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
-    largest_block = std::max(largest_block, grid_size(s, header.decomposition(c), header.block_size()).words);
+    largest_block = std::max(largest_block, grid_size(s, h.decomposition(c), h.block_size()).words);
   }
   // Motion: the lifted integers, the motion cells, and the key frames of two GOPs at each level.
-  const auto places = static_cast<std::uint64_t>(low_length(header.gop_frames + 1, least));
-  const std::uint64_t motion = header.motion ? 4 * samples +
-                                                   MotionGrid(header.video.width, header.video.height).cells() *
-                                                       sizeof(MotionCell) * header.gop_frames +
-                                                   2 * 4 * header.temporal_levels * (samples / places)
-                                             : 0;
-  return geometry_memory(header) + largest_block * state_bytes * threads + motion +
-         samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(header.video.format.bytes_per_sample()) + 2);
+  const auto places = static_cast<std::uint64_t>(low_length(gop_frames + 1, least));
+  const std::uint64_t motion = h.motion ? 4 * samples +
+                                              MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) *
+                                                  static_cast<unsigned>(gop_frames) +
+                                              2 * 4 * h.temporal_levels * (samples / places)
+                                        : 0;
+  return geometry_memory(h) + largest_block * state_bytes * threads + motion +
+         samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(h.video.format.bytes_per_sample()) + 2);
+}
+
+void Decoder::State::check_frames(int gop_frames) {
+  if (gop_frames <= checked_frames) return;
+  check_memory(params.limits, memory_needed(gop_frames), "decoding", ", or decode at a lower resolution");
+  const std::uint64_t samples = header.samples(gop_frames);
+  check_limit(samples, params.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  checked_frames = gop_frames;
 }
 
 void Decoder::State::check_request() {
@@ -133,15 +140,15 @@ void Decoder::State::check_request() {
     require(p.max_bytes == 0 && p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
             "a region excludes limits of bytes: these count whole pictures");
   }
-  check_memory(p.limits, memory_needed(), "decoding", ", or decode at a lower resolution");
-  const std::uint64_t samples = header.samples(header.gop_frames);
-  check_limit(samples, p.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  check_frames(largest_gop());
 }
 
 Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)
     : state_(std::make_unique<State>(source, params)) {
   State& s = *state_;
   s.read(s.in);
+  // GOPs are as long as the index says, so that no memory is taken for longer ones; a longer one is damage.
+  if (s.info.has_index) s.header.gop_frames = static_cast<std::uint16_t>(s.largest_gop());
   s.check_request();
   if (!s.info.header_damage.empty()) s.report(s.info.header_damage);
   s.output = reduced_video(s.header.video, s.reduction);
@@ -185,7 +192,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
 
   const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
   BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
-  const std::uint64_t gop_memory = s.memory_needed();
+  const std::uint64_t gop_memory = s.memory_needed(s.header.gop_frames);
   if (params.reads_ahead)
     options.lanes = lanes_for(s.header, options, decoding_memory(s.header, s.reduction), s.info.gops.size());
   if (params.limits.memory > 0)  // one GOP fits the limit, as was checked

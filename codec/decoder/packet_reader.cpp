@@ -144,6 +144,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     }
     return false;
   }
+  check_frames(g.frames);
   const std::uint64_t samples = header.samples(g.frames);
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
     report_read(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");

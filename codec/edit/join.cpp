@@ -62,6 +62,7 @@ class Joiner {
     bool known = true;
     std::uint64_t frames = 0;
     std::uint64_t gops = 0;
+    int largest = 1;  // frames of a GOP
     for (const auto& part : parts_) {
       const StreamLayout& l = part->layout;
       const std::string difference = header_difference(header_, l.header, false);
@@ -74,9 +75,10 @@ class Joiner {
               part->name + ": more frames than 64 bits can count");
       check_limit(frames, limits.frames, "frames", part->name + " is the end of " + std::to_string(frames) + " frames");
       header_.gop_frames = std::max(header_.gop_frames, l.header.gop_frames);
+      largest = std::max(largest, l.largest_gop());
     }
     header_.video.frames = known ? frames : 0;
-    const std::uint64_t samples = header_.samples(header_.gop_frames);
+    const std::uint64_t samples = header_.samples(largest);
     check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
     if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops, false);
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);

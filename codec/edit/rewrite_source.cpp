@@ -52,7 +52,7 @@ void RewriteSource::check_limits() const {
   std::uint64_t frames = 0;
   for (const GopInfo& g : info_.gops) frames += static_cast<std::uint64_t>(g.frames);
   check_limit(frames, params_.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
-  const std::uint64_t samples = header_.samples(header_.gop_frames);
+  const std::uint64_t samples = header_.samples(longest_gop(info_.gops));
   check_limit(samples, params_.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
 }
 void RewriteSource::check_memory(std::uint64_t needed) const {

@@ -48,7 +48,7 @@ StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table
   if (const auto& gops = layout.info.gops; !gops.empty())
     frames = std::max(frames, gops.back().first_frame + static_cast<std::uint64_t>(gops.back().frames));
   check_limit(frames, limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
-  const std::uint64_t samples = layout.header.samples(layout.header.gop_frames);
+  const std::uint64_t samples = layout.header.samples(layout.largest_gop());
   check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
   return std::move(layout.info);
 }
@@ -60,6 +60,12 @@ void StreamLayout::read(StreamInput& in) {
   // A first GOP whose box is damaged says so itself; where another box is lost, what is left may mean something else.
   if (damaged_box_ && !(info.index_damage.empty() && !info.gops.empty() && info.gops[0].offset == *damaged_box_))
     info.header_damage = "damaged box header at byte " + std::to_string(*damaged_box_) + ", before the first GOP";
+}
+
+int StreamLayout::largest_gop() const {
+  std::uint64_t most = header.video.frames > 0 ? header.video.frames : header.gop_frames;
+  if (info.has_index) most = static_cast<std::uint64_t>(longest_gop(info.gops));
+  return static_cast<int>(std::min<std::uint64_t>(most, header.gop_frames));
 }
 
 void StreamLayout::read_head(StreamInput& in) {
@@ -210,6 +216,12 @@ void StreamLayout::read_index(StreamInput& in, std::uint64_t start, std::uint64_
       info.gops.empty() ? 0 : info.gops.back().first_frame + static_cast<std::uint64_t>(info.gops.back().frames);
   if (frames != promised_frames)
     bad("index: " + std::to_string(frames) + " frames, the end of the stream says " + std::to_string(promised_frames));
+}
+
+int longest_gop(const std::vector<GopInfo>& gops) {
+  int most = 1;
+  for (const GopInfo& g : gops) most = std::max(most, g.frames);
+  return most;
 }
 
 GopInfo describe_gop(const StreamHeader& stream, const GopHeader& g, std::uint64_t offset, std::uint64_t bytes) {

@@ -30,6 +30,9 @@ struct StreamLayout {
   /// first GOP; a pipe is behind that GOP's box header, which is `pending_box`. Throws BadStream or Unsupported; a lost
   /// index is no error.
   void read(StreamInput& in);
+  /// The most frames that a GOP of this stream has, as far as its index or its header says. The header's `gop_frames`
+  /// says how many one may have: a picture is often a GOP of 1 of 32.
+  int largest_gop() const;
 
  private:
   std::optional<std::uint64_t> damaged_box_;  ///< before the first GOP
@@ -43,6 +46,9 @@ struct StreamLayout {
 
 /// As probe() of codec.h.
 StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table);
+
+/// The most frames of one of these GOPs, 1 or more.
+int longest_gop(const std::vector<GopInfo>& gops);
 
 /// The index entry that the header of a GOP packet gives. Only the index knows the errors of layers, but a hash means
 /// that a lossless GOP is complete.

@@ -435,5 +435,74 @@ TEST(Stream, MemoryIsBoundedBeforeItIsTaken) {
   EXPECT_EQ(kind_of([&] { open(h, std::size_t{160} << 20); }), ErrorKind::kUnsupported);
 }
 
+// Limits count the GOPs that are there, not the longest that the header allows: a picture is a GOP of 1 of 32.
+TEST(Stream, LimitsCountTheFramesOfGops) {
+  const Clip clip = make_clip(video(256, 256, "gray"), 4, 3, Pattern::kTexture, 1);  // GOPs of 3 and of 1
+  EncoderParams p;
+  p.lossless = true;
+  p.gop_frames = 32;
+  p.threads = 1;
+  const auto coded = [&](std::size_t gops) {
+    Clip part = clip;
+    part.gops.erase(part.gops.begin(), part.gops.end() - static_cast<std::ptrdiff_t>(gops));
+    Bytes out;
+    for (const std::byte b : encode(part, p)) out.push_back(static_cast<std::uint8_t>(b));
+    return out;
+  };
+  const auto decode_within = [](ByteSource& source, std::size_t memory, std::uint64_t samples) {
+    DecoderParams d;
+    d.threads = 1;
+    d.limits.memory = memory;
+    d.limits.samples = samples;
+    return kind_of([&] {
+      Decoder decoder(source, d);
+      Gop gop = decoder.make_gop();
+      while (decoder.pull(gop)) continue;
+    });
+  };
+  constexpr std::uint64_t kFrame = 256 * 256;
+  const std::size_t enough = std::size_t{4} << 20;  // 32 frames take 20 MB
+  for (const std::size_t gops : {1, 2}) {
+    SCOPED_TRACE(gops);
+    Bytes bytes = coded(gops);
+    MemorySource source(bytes.data(), bytes.size());
+    const std::uint64_t frames = gops == 1 ? 1 : 3;
+    for (const std::uint64_t samples : {frames * kFrame, frames * kFrame - 1}) {
+      const ErrorKind nothing = ErrorKind::kInternal;  // was thrown
+      const ErrorKind expected = samples < frames * kFrame ? ErrorKind::kUnsupported : nothing;
+      source.seek(0);
+      EXPECT_EQ(kind_of([&] { probe(source, {.samples = samples}); }), expected);
+      source.seek(0);
+      EXPECT_EQ(decode_within(source, enough, samples), expected);
+      source.seek(0);
+      MemorySink sink;
+      EXPECT_EQ(kind_of([&] { rewrite(source, {.limits = {.samples = samples}}, sink); }), expected);
+      // A header that says too few frames, and no index.
+      const BoxAt head = list_boxes(bytes.data(), bytes.size()).front();
+      StreamHeader h = parse_stream_header(bytes.data() + head.payload(), head.length);
+      h.video.frames = 1;
+      const Bytes box = make_box("Head", serialise(h));
+      std::copy(box.begin(), box.end(), bytes.begin() + static_cast<std::ptrdiff_t>(head.at));
+      Pipe pipe(bytes.data(), bytes.size());
+      EXPECT_EQ(decode_within(pipe, enough, samples), expected);
+    }
+    source.seek(0);
+    EXPECT_EQ(decode_within(source, kFrame, 3 * kFrame), ErrorKind::kUnsupported);
+  }
+  // The index says 1 frame where there are 3.
+  const Bytes bytes = coded(2);
+  MemorySource source(bytes.data(), bytes.size());
+  StreamInfo info = probe(source);
+  EXPECT_EQ(info.gop_frames, 32);
+  info.gops.at(0).frames = 1;
+  StreamEnd end;
+  end.frames = 4;
+  end.index_offset = list_boxes(bytes.data(), bytes.size()).at(3).at;
+  Bytes lying(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(end.index_offset));
+  for (const Bytes& box : {make_box("Indx", serialise_index(info.gops)), make_box("Done", serialise(end))})
+    lying.insert(lying.end(), box.begin(), box.end());
+  EXPECT_EQ(kind_of([&] { decode_bytes(lying); }), ErrorKind::kBadStream);
+}
+
 }  // namespace
 }  // namespace trivelet
