@@ -15,7 +15,7 @@
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_description.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
-#include "io/video/ffmpeg/ffmpeg_heif.h"
+#include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_pictures.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"

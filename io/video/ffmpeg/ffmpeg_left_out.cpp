@@ -1,6 +1,6 @@
 // FFmpeg takes the primary picture's samples as they are coded. Properties and other pictures that belong to it are
 // found by the names of their boxes in the box 'meta'.
-#include "io/video/ffmpeg/ffmpeg_heif.h"
+#include "io/video/ffmpeg/ffmpeg_left_out.h"
 
 #include <algorithm>
 #include <array>
