@@ -7,12 +7,15 @@ FFmpeg makes the clips and judges what comes out. Skipped without ffmpeg.
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -126,6 +129,77 @@ def test_sequences(folder: Path, clips: dict) -> None:
     check("without" in run("encode", empty, back, "-y", code=3), "an empty folder")
 
 
+def tiff(pages: int, fields: dict, order: str = "<") -> bytes:
+    """Pictures of 4 x 3, of 8 bits: what is in `fields` (tags and numbers), or RGB."""
+    fields = {256: 4, 257: 3, 258: 8, 259: 1, 262: 2, 277: 3, 278: 3, **fields}
+    strip = bytes(range(12 * fields[277]))
+    data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
+    for page in range(pages):
+        entries = sorted({**fields, 273: 0, 279: len(strip)}.items())
+        at = len(data) + 2 + 12 * len(entries) + 4
+        data += struct.pack(order + "H", len(entries))
+        for tag, value in entries:
+            if tag == 258:  # as many as there are samples, behind the strip
+                data += struct.pack(order + "HHII", tag, 3, fields[277], at + len(strip))
+            elif tag == 273:
+                data += struct.pack(order + "HHII", tag, 4, 1, at)
+            else:
+                data += struct.pack(order + "HHIHH", tag, 3, 1, value, 0)
+        behind = at + len(strip) + 2 * fields[277]
+        data += struct.pack(order + "I", behind if page + 1 < pages else 0) + strip
+        data += struct.pack(order + "H", 8) * fields[277]
+    return data
+
+
+def png(*chunks: tuple) -> bytes:
+    """A grey picture of 4 x 3, with more chunks."""
+    rows = zlib.compress(b"".join(bytes([0, 1, 2, 3, row]) for row in range(3)))
+    all_chunks = [(b"IHDR", struct.pack(">IIBBBBB", 4, 3, 8, 0, 0, 0, 0)), *chunks, (b"IDAT", rows), (b"IEND", b"")]
+    coded = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in all_chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
+
+
+def icon() -> bytes:
+    """2 x 2 pixels of 24 bits and the mask of what is transparent."""
+    bitmap = struct.pack("<IiiHHIIiiII", 40, 2, 4, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(16) + bytes([0x80, 0, 0, 0]) * 2
+    return struct.pack("<HHHBBBBHHII", 0, 1, 1, 2, 2, 0, 0, 1, 24, len(bitmap), 22) + bitmap
+
+
+def test_left_out(folder: Path) -> None:
+    """What a picture's file holds beside the samples that FFmpeg gives is named once, by encode and by info."""
+    exif = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
+    profile = b"p\0\0" + zlib.compress(bytes(128))
+    photoshop = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 4, 3, 4, 8, 4) + bytes(12) + b"\0\0" + bytes(48)
+    cmyk = "CMYK, of which FFmpeg makes RGB"
+    cases = {
+        "one.tif": (tiff(1, {274: 1}), ""),
+        "three.tif": (tiff(3, {}), "2 more pictures"),
+        "two.tif": (tiff(2, {274: 6}, ">"), "1 more picture, orientation 6"),
+        "cmyk.tif": (tiff(1, {262: 5, 277: 4}), cmyk),
+        "cmyk.psd": (photoshop, cmyk),
+        "plain.png": (png(), ""),
+        "turned.png": (png((b"eXIf", exif)), "orientation 6"),
+        "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),
+        "mask.ico": (icon(), "transparency (its mask)"),
+    }  # fmt: skip
+    coded = folder / "left_out.tvl"
+    for name, (data, told) in cases.items():
+        (folder / name).write_bytes(data)
+        said = [w for w in run("encode", folder / name, coded, "-y", "--lossless").splitlines() if "warning" in w]
+        warnings = json.loads(run("info", folder / name, "--json", "--quiet"))["warnings"]
+        for which in (said, warnings):
+            found = [w.split("left out: ")[1] for w in which if "left out: " in w]
+            check(found == ([told] if told else []), f"{name}: {which}")
+    data = tiff(3, {})
+    for size in range(0, len(data), 29):  # no directory leads astray
+        (folder / "cut.tif").write_bytes(data[:size])
+        result = subprocess.run([program.path, "encode", folder / "cut.tif", coded, "-y"], capture_output=True)
+        check(result.returncode in (0, 4, 5), f"{size} bytes of a TIFF: {result.returncode} {result.stderr.decode()}")
+    (folder / "lab.tif").write_bytes(tiff(1, {262: 8}))
+    said = run("encode", folder / "lab.tif", coded, "-y", code=5)
+    check("decoder does not read it" in said and "damaged" not in said, f"what FFmpeg does not decode is not damaged: {said}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -140,6 +214,7 @@ def main() -> int:
             run("encode", clips[clip], folder / f"{clip}.tvl", "--lossless")
         test_formats(folder, clips)
         test_sequences(folder, clips)
+        test_left_out(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0
 

@@ -300,8 +300,9 @@ void PictureDecoder::check_damage(int code) {
   }
   if (code == AVERROR_INVALIDDATA && before_begin_) return;
   if (reason.empty()) reason = complaint_;
-  if (code < 0 && frames_ == 0 && !begin_ && means_unsupported(reason))
-    fail(ErrorKind::kUnsupported, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it: " + reason);
+  if (code < 0 && frames_ == 0 && !begin_ && (code == AVERROR_PATCHWELCOME || means_unsupported(reason)))
+    av_fail(AVERROR_PATCHWELCOME, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it",
+            ErrorKind::kUnsupported, reason);
   if (recover_) {
     if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
     return;

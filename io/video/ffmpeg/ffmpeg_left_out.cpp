@@ -1,13 +1,14 @@
-// FFmpeg takes the primary picture's samples as they are coded. Properties and other pictures that belong to it are
-// found by the names of their boxes in the box 'meta'.
+// Files of pictures hold more than samples: other pictures, an orientation, colours that are not RGB, a colour profile,
+// texts. FFmpeg takes the first picture's samples as they are coded, or converts them; the rest is looked for here.
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string_view>
-#include <vector>
 
 #include "io/source.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMostMeta = 1 << 20;
 constexpr int kMostBoxes = 16;  // in front of 'meta'
+constexpr const char* kCmyk = "CMYK, of which FFmpeg makes RGB";
 
 std::uint64_t big_endian(std::string_view bytes) {
   std::uint64_t value = 0;
@@ -48,18 +50,11 @@ std::string meta_of(const InputBytes& file) {
   return {};
 }
 
-}  // namespace
-
-std::optional<HeifPicture> heif_picture(const std::string& path) {
-  if (path == "-") return std::nullopt;
-  const InputBytes file(path);
-  std::array<char, 12> head{};
-  if (!file.size() || file.read_at(0, head.data(), head.size()) != head.size()) return std::nullopt;
-  const std::string_view begin(head.data(), head.size());
-  if (begin.substr(4, 4) != "ftyp" || !is_heif_picture(begin.substr(8, 4))) return std::nullopt;
+PictureFile describe_heif(const InputBytes& file) {
   const std::string meta = meta_of(file);
   const auto has = [&meta](std::string_view name) { return meta.find(name) != std::string::npos; };
-  HeifPicture picture;
+  PictureFile picture;
+  picture.is_heif = true;
   picture.in_tiles = has("grid") || has("iovl");
   const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {{{":alpha", "transparency"},
                                                                                {"irot", "rotation"},
@@ -67,8 +62,142 @@ std::optional<HeifPicture> heif_picture(const std::string& path) {
                                                                                {"clap", "cropping"},
                                                                                {"tmap", "gain map"}}};
   for (const auto& [name, what] : parts)
-    if (has(name)) picture.left_out += (picture.left_out.empty() ? "" : ", ") + std::string(what);
+    if (has(name)) picture.left_out.emplace_back(what);
   return picture;
+}
+
+/// Bytes from a position on: how many there were of those asked for.
+using ReadAt = std::function<std::size_t(std::uint64_t, char*, std::size_t)>;
+
+/// The directories of a TIFF file, or of Exif, which is one. Source: TIFF 6.0.
+class TiffDirectories {
+ public:
+  explicit TiffDirectories(ReadAt read) : read_(std::move(read)) {
+    const std::string head = bytes(0, 8);
+    is_tiff_ = head.substr(0, 4) == std::string_view("II*\0", 4) || head.substr(0, 4) == std::string_view("MM\0*", 4);
+    little_ = is_tiff_ && head[0] == 'I';
+    if (is_tiff_) first_ = number(head.substr(4));
+  }
+  bool is_tiff() const { return is_tiff_; }
+
+  /// A field of the first picture that is one number, 0 if there is none.
+  std::uint64_t field(std::uint64_t tag) const {
+    const std::uint64_t count = number(bytes(first_, 2));
+    const std::string all = bytes(first_ + 2, static_cast<std::size_t>(12 * count));
+    for (std::size_t at = 0; at + 12 <= all.size(); at += 12) {
+      if (number(all.substr(at, 2)) != tag) continue;
+      const bool is_short = number(all.substr(at + 2, 2)) == 3;
+      return number(all.substr(at + 8, is_short ? 2 : 4));
+    }
+    return 0;
+  }
+  /// Pictures behind the first one, up to a thousand.
+  std::size_t others() const {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t at = first_; at != 0 && seen.size() <= 1000 && seen.insert(at).second;) {
+      const std::uint64_t count = number(bytes(at, 2));
+      if (count == 0) break;
+      at = number(bytes(at + 2 + 12 * count, 4));
+    }
+    return seen.empty() ? 0 : seen.size() - 1;
+  }
+
+ private:
+  std::string bytes(std::uint64_t at, std::size_t size) const {
+    std::string data(size, '\0');
+    data.resize(read_(at, data.data(), size));
+    return data;
+  }
+  std::uint64_t number(std::string data) const {
+    if (little_) std::reverse(data.begin(), data.end());
+    return big_endian(data);
+  }
+
+  ReadAt read_;
+  bool is_tiff_ = false;
+  bool little_ = false;
+  std::uint64_t first_ = 0;  ///< where the first directory is
+};
+
+constexpr std::uint64_t kOrientation = 274;
+
+PictureFile describe_tiff(const TiffDirectories& directories) {
+  constexpr std::uint64_t kPhotometric = 262;
+  constexpr std::uint64_t kSeparated = 5;
+  PictureFile picture;
+  if (const std::size_t others = directories.others(); others > 0)
+    picture.left_out.push_back((others < 1000 ? std::to_string(others) : "1000 or more") +
+                               (others == 1 ? " more picture" : " more pictures"));
+  if (directories.field(kPhotometric) == kSeparated) picture.left_out.emplace_back(kCmyk);
+  picture.orientation = directories.field(kOrientation);
+  return picture;
+}
+
+/// The orientation of PNG is in a chunk of Exif.
+PictureFile describe_png(const InputBytes& file) {
+  constexpr int kMostChunks = 100'000;
+  constexpr std::uint64_t kMostExif = 1 << 16;
+  PictureFile picture;
+  std::uint64_t at = 8;
+  for (int i = 0; i < kMostChunks; ++i) {
+    std::array<char, 8> head{};
+    if (file.read_at(at, head.data(), head.size()) != head.size()) break;
+    const std::uint64_t size = big_endian({head.data(), 4});
+    if (std::string_view(head.data() + 4, 4) == "eXIf" && size <= kMostExif)
+      picture.orientation =
+          TiffDirectories([&](std::uint64_t from, char* to, std::size_t count) {
+            const std::uint64_t most = from < size ? size - from : 0;
+            return file.read_at(at + 8 + from, to, static_cast<std::size_t>(std::min<std::uint64_t>(count, most)));
+          }).field(kOrientation);
+    at += 12 + size;
+  }
+  return picture;
+}
+
+}  // namespace
+
+std::optional<PictureFile> picture_file(const std::string& path) {
+  if (path == "-") return std::nullopt;
+  const InputBytes file(path);
+  std::array<char, 26> head{};
+  if (!file.size()) return std::nullopt;
+  const std::string_view begin(head.data(), file.read_at(0, head.data(), head.size()));
+  if (begin.size() < head.size()) return std::nullopt;
+  if (begin.substr(4, 4) == "ftyp" && is_heif_picture(begin.substr(8, 4))) return describe_heif(file);
+  if (begin.substr(0, 4) == "\x89PNG") return describe_png(file);
+  constexpr std::string_view kCmykMode("\0\4", 2);
+  if (begin.substr(0, 4) == "8BPS")
+    return begin.substr(24, 2) == kCmykMode ? PictureFile{.left_out = {kCmyk}} : PictureFile{};
+  const TiffDirectories directories(
+      [&file](std::uint64_t at, char* to, std::size_t count) { return file.read_at(at, to, count); });
+  if (directories.is_tiff()) return describe_tiff(directories);
+  return std::nullopt;
+}
+
+std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, const AVFrame& frame,
+                                     const AVCodecParameters& coded, const std::string& demuxer) {
+  std::vector<std::string> all = file ? file->left_out : std::vector<std::string>{};
+  // An orientation that FFmpeg reads comes as a matrix, which is kept.
+  const bool is_turned = av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX) != nullptr;
+  if (file && file->orientation > 1 && !is_turned) all.push_back("orientation " + std::to_string(file->orientation));
+  if (const AVFrameSideData* profile = av_frame_get_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE))
+    all.push_back("colour profile (ICC, " + std::to_string(profile->size) + " bytes)");
+  // Of JPEG in CMYK FFmpeg makes RGB that is opaque; JPEG has no alpha.
+  if (coded.codec_id == AV_CODEC_ID_MJPEG && frame.format == AV_PIX_FMT_GBRAP) all.emplace_back(kCmyk);
+  const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  const bool has_alpha = format != nullptr && (format->flags & (AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL)) != 0;
+  if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  std::string names;
+  int count = 0;
+  const AVDictionaryEntry* text = nullptr;
+  while ((text = av_dict_get(frame.metadata, "", text, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    if (is_turned && std::string_view(text->key) == "Orientation") continue;
+    constexpr int kNamed = 4;
+    if (++count <= kNamed) names += (count > 1 ? ", " : "") + std::string(text->key);
+    if (count == kNamed + 1) names += " and others";
+  }
+  if (count > 0) all.push_back((count == 1 ? "the text " : "the texts ") + names);
+  return all;
 }
 
 }  // namespace trivelet::io

@@ -1,18 +1,29 @@
-// Pictures in HEIF files (AVIF, HEIC): what they have that FFmpeg's demuxer leaves out. Internal to io.
+// What pictures in files have that FFmpeg's demuxers and decoders leave out. Internal to io.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "io/video/ffmpeg/ffmpeg_common.h"
 
 namespace trivelet::io {
 
-/// Of a picture, not of a sequence, in a HEIF file. Source: ISO/IEC 23008-12.
-struct HeifPicture {
-  bool in_tiles = false;  ///< the picture is put together from others
-  std::string left_out;   ///< "transparency, rotation", or ""
+/// A file of one picture, as it is found by its own bytes.
+struct PictureFile {
+  bool is_heif = false;               ///< AVIF, HEIC
+  bool in_tiles = false;              ///< HEIF: the picture is put together from others
+  std::uint64_t orientation = 0;      ///< as TIFF and Exif number it; 0 and 1: as it is
+  std::vector<std::string> left_out;  ///< "rotation", "2 more pictures"
 };
 
-/// Nothing for other files, and for those that cannot be read twice.
-std::optional<HeifPicture> heif_picture(const std::string& path);
+/// HEIF pictures, TIFF, PNG and PSD. Nothing for other files, and for standard input.
+std::optional<PictureFile> picture_file(const std::string& path);
+
+/// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
+/// converts, and what it hands over that no stream of ours has a place for.
+std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, const AVFrame& frame,
+                                     const AVCodecParameters& coded, const std::string& demuxer);
 
 }  // namespace trivelet::io

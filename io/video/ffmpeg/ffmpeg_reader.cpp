@@ -105,7 +105,7 @@ class FfmpegReader final : public FrameReader {
     if (decoder.has_source() && !own_rate) read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
-    if (pictures_.decoder().has_source()) heif_ = heif_picture(path);
+    find_left_out(path, first);
     pictures_.start(info_.format);
   }
 
@@ -171,9 +171,7 @@ class FfmpegReader final : public FrameReader {
     if (left_out_ > 0)
       all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
                     " others that are not in the file, and cannot be decoded; what follows is read");
-    if (heif_ && !heif_->left_out.empty())
-      all.push_back("a HEIF picture (AVIF, HEIC), of which the samples are read and these are left out: " +
-                    heif_->left_out);
+    if (!left_out_fields_.empty()) all.push_back(left_out_fields_);
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
@@ -192,6 +190,17 @@ class FfmpegReader final : public FrameReader {
   bool on_device() const override { return pictures_.on_device(); }
 
  private:
+  void find_left_out(const std::string& path, const AVFrame& first) {
+    const PictureDecoder& decoder = pictures_.decoder();
+    const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
+    const std::vector<std::string> all =
+        left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
+    if (all.empty()) return;
+    left_out_fields_ = file && file->is_heif ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";
+    left_out_fields_ += " are read and these are left out: ";
+    for (std::size_t i = 0; i < all.size(); ++i) left_out_fields_ += (i > 0 ? ", " : "") + all[i];
+  }
+
   /// The format that was asked for, or that of the samples, if they are integers.
   void choose_format(const std::string& wanted) {
     const std::optional<PixelFormat> exact =
@@ -245,7 +254,7 @@ class FfmpegReader final : public FrameReader {
   std::string name_;
   PictureStream pictures_;
   const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
-  std::optional<HeifPicture> heif_;
+  std::string left_out_fields_;              ///< a remark, or ""
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device
   VideoInfo info_;
@@ -263,9 +272,9 @@ Reader make_ffmpeg_reader(const std::string& path, Source source, const std::str
   try {
     return std::make_unique<FfmpegReader>(path, std::move(source), demuxer, options);
   } catch (const Error& e) {
-    const std::optional<HeifPicture> heif = can_read_again ? heif_picture(path) : std::nullopt;
-    if (e.kind() != ErrorKind::kBadStream || !heif) throw;
-    fail(ErrorKind::kUnsupported, path + ": a HEIF picture (AVIF, HEIC)" + (heif->in_tiles ? " in tiles" : "") +
+    const std::optional<PictureFile> file = can_read_again ? picture_file(path) : std::nullopt;
+    if (e.kind() != ErrorKind::kBadStream || !file || !file->is_heif) throw;
+    fail(ErrorKind::kUnsupported, path + ": a HEIF picture (AVIF, HEIC)" + (file->in_tiles ? " in tiles" : "") +
                                       " that FFmpeg does not read; convert it first, for example to PNG (" + e.what() +
                                       ")");
   }
