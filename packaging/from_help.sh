@@ -1,5 +1,5 @@
 #!/bin/sh
-# Man page and completions out of what the program itself says:
+# Man page and completions, from the table that the program prints of its help:
 #   from_help.sh PROGRAM FOLDER [DATE]
 # writes trivelet.1, trivelet.bash, _trivelet (zsh) and trivelet.fish. Needs the program and awk. DATE (YYYY-MM-DD) is the
 # man page's, else SOURCE_DATE_EPOCH or today's.
@@ -10,41 +10,8 @@ date=${3:-$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)}
 mkdir -p "$out"
 table=$out/help.tsv
 
-# describe COMMAND...: its help as lines of: command, kind, names, value, text; TAB between.
-describe() {
-  "$program" "$@" --help | awk -v command="$*" '
-    function flush() { if (kind != "") print command "\t" kind "\t" names "\t" value "\t" text; kind = "" }
-    function start(k, n, v, t) { flush(); kind = k; names = n; value = v; text = t }
-    NR == 1 { start("about", "", "", $0); next }
-    /^Usage: / { flush(); print command "\tusage\t\t\t" substr($0, 8); used = 1; next }
-    !used { next }
-    /^Positionals:$/ { flush(); section = "positional"; next }
-    /^Subcommands:$/ { flush(); section = "command"; next }
-    /^\[Option Group: .*\]$/ { flush(); section = "option"; print command "\theading\t\t\t" substr($0, 16, length($0) - 16); next }
-    /^  \[/ || /^  Options:$/ { next }
-    /^[^ ].*:$/ { flush(); section = "option"; print command "\theading\t\t\t" substr($0, 1, length($0) - 1); next }
-    /^ *$/ { flush(); next }
-    /^                              +[^ ]/ { sub(/^ +/, ""); text = text (text == "" ? "" : " ") $0; next }
-    section != "" && /^ +[^ ]/ {
-      line = $0; sub(/^ +/, "", line)
-      at = match(line, /  +/)
-      head = at ? substr(line, 1, at - 1) : line
-      rest = at ? substr(line, at + RLENGTH) : ""
-      space = index(head, " ")
-      start(section, space ? substr(head, 1, space - 1) : head, space ? substr(head, space + 1) : "", rest)
-      next
-    }
-    { flush(); print command "\tfooter\t\t\t" $0 }
-    END { flush() }'
-}
-
-describe >"$table"
-for command in $(awk -F '\t' '$1 == "" && $2 == "command" { print $3 }' "$table"); do
-  describe "$command" >>"$table"
-  for below in $(awk -F '\t' -v c="$command" '$1 == c && $2 == "command" { print $3 }' "$table"); do
-    describe "$command" "$below" >>"$table"
-  done
-done
+# Lines of: command, kind, names, value, text; TAB between.
+"$program" help --table >"$table"
 
 # ---- man page
 awk -F '\t' -v date="$date" -v version="$("$program" --version | awk 'NR == 1 { print $2 }')" '
@@ -62,8 +29,14 @@ awk -F '\t' -v date="$date" -v version="$("$program" --version | awk 'NR == 1 { 
   $2 == "option" || $2 == "positional" || ($2 == "command" && $1 != "") {
     print ".TP"; print ".BR " roff($3) ($4 == "" ? "" : " \" \" \"" roff($4) "\""); print roff($5) }
   $1 != "" && $2 == "footer" { print ".PP"; print roff($5) }
+  $2 == "example" { examples = examples ".TP\n.B " roff($4) "\n" roff($5) "\n" }
+  $2 == "environment" { environment = environment ".TP\n.B " roff($3) "\n" roff($5) "\n" }
   $1 == "" && $2 == "footer" { last = last (last == "" ? "" : "\n.br\n") roff($5) }
-  END { print ".SH EXIT STATUS AND HELP"; print last }' "$table" >"$out/trivelet.1"
+  END {
+    print ".SH EXIT STATUS AND HELP"; print last
+    printf ".SH EXAMPLES\n%s.SH ENVIRONMENT\n%s", examples, environment
+    print ".SH SEE ALSO\n.BR ffmpeg (1),\n.BR vlc (1),\n.BR gst\\-launch\\-1.0 (1),\n.BR h5repack (1),\n.BR mpirun (1)"
+  }' "$table" >"$out/trivelet.1"
 
 # ---- bash
 awk -F '\t' '

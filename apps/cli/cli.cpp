@@ -4,7 +4,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -67,6 +69,12 @@ std::string in_options(std::string message) {
       {"or on the CPU", "or use --device cpu"},
       {"or the CPU", "or --device cpu"},
       {"use the CPU to", "use --device cpu to"},
+      {"nothing can be taken out of it but frames",
+       "nothing can be taken out of it but frames; encode with --transform wavelet for a stream that holds more"},
+      {"which has no parts, as wavelets have",
+       "which has no parts; encode with --transform wavelet for a stream that has some"},
+      {"which has no lower quality in it",
+       "which has no lower quality in it; encode with --transform wavelet for a stream that holds some"},
   };
   for (const auto& [library, program] : kNames)
     if (const std::size_t at = message.find(library); at != std::string::npos)
@@ -395,38 +403,46 @@ void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams
   if (params.profile == Profile::kPredictive) params.gop_frames = predicted_gop_frames(video, params.effort);
 }
 
+namespace {
+
+/// `text` in lower case, without one of `endings`.
+std::string without_ending(std::string text, std::initializer_list<std::string_view> endings) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string_view ending : endings)
+    if (text.size() > ending.size() && text.ends_with(ending)) return text.substr(0, text.size() - ending.size());
+  return text;
+}
+
+/// Takes k, m or g off the end of `text`: 1, 2 or 3; otherwise 0.
+int take_prefix(std::string& text) {
+  const std::size_t at = text.empty() ? std::string_view::npos : std::string_view("kmg").find(text.back());
+  if (at == std::string_view::npos) return 0;
+  text.pop_back();
+  return static_cast<int>(at) + 1;
+}
+
+}  // namespace
+
 std::size_t parse_size(const std::string& text) {
-  std::string digits = text;
-  int shift = 0;
-  if (!digits.empty()) {
-    switch (digits.back()) {
-      case 'k':
-      case 'K': shift = 10; break;
-      case 'm':
-      case 'M': shift = 20; break;
-      case 'g':
-      case 'G': shift = 30; break;
-      default: break;
-    }
-    if (shift != 0) digits.pop_back();
-  }
+  // As GNU's programs count: M and MiB are 2^20 bytes, MB is 10^6.
+  std::string digits = without_ending(text, {"ib", "b"});
+  const bool decimal = digits.size() + 1 == text.size();
+  const int prefix = take_prefix(digits);
+  const double unit = std::pow(decimal ? 1000.0 : 1024.0, prefix);
   double value = 0;
-  require(parse_number(digits, value) && std::isfinite(value) && value >= 0 && std::ldexp(value, shift) < 9e18,
-          ErrorKind::kBadArgument, "'" + text + "' is not a size; write bytes, or 1500k, 10M, 4G");
-  return static_cast<std::size_t>(std::ldexp(value, shift));
+  require(parse_number(digits, value) && std::isfinite(value) && value >= 0 && value * unit < 9e18,
+          ErrorKind::kBadArgument,
+          "'" + text + "' is not a size; write bytes, or 1500k, 10M, 4G (of 1024), 10MB (of 1000)");
+  return static_cast<std::size_t>(value * unit);
 }
 
 double parse_bit_rate(const std::string& text) {
-  std::string digits = text;
-  double unit = 1;
-  if (!digits.empty()) {
-    const char last = digits.back();
-    unit = last == 'k' || last == 'K' ? 1e3 : last == 'm' || last == 'M' ? 1e6 : last == 'g' || last == 'G' ? 1e9 : 1;
-    if (unit > 1) digits.pop_back();
-  }
+  std::string digits = without_ending(text, {"bit/s", "bits/s", "bps", "b/s"});
+  const double unit = std::pow(1000.0, take_prefix(digits));
   double value = 0;
   require(parse_number(digits, value) && std::isfinite(value) && value > 0 && value * unit < 1e15,
-          ErrorKind::kBadArgument, "'" + text + "' is not a bit rate; write bits per second, or 500k, 8M");
+          ErrorKind::kBadArgument, "'" + text + "' is not a bit rate; write bits per second, or 500k, 8M, 8Mbps");
   return value * unit;
 }
 

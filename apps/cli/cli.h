@@ -141,7 +141,7 @@ void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams
 
 // Values.
 
-/// "4G", "10M", "1500k", "64" bytes (powers of 1024).
+/// "4G", "10M", "1500k", "10MiB" (powers of 1024), "10MB" (of 1000), "64" bytes.
 std::size_t parse_size(const std::string& text);
 
 /// Frames [first, end). An end that was typed as a time has seconds, counted from the beginning of the first frame. Its
@@ -158,7 +158,7 @@ struct FrameRange {
 /// "A:B", "A:", ":B", "" = all; A and B are numbers or times, "1.5s" or "00:01:10.5". `option` is for messages.
 FrameRange parse_frame_range(const std::string& text, const std::string& option = "--frames");
 
-/// "8M", "1500k", "64000" bits per second (powers of 1000).
+/// "8M", "8Mbps", "1500k", "64000" bits per second (powers of 1000).
 double parse_bit_rate(const std::string& text);
 
 /// "25", "30000/1001", "29.97" (the NTSC rates mean n * 1000 / 1001).

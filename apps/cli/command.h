@@ -72,7 +72,7 @@ class Command {
   void require_command(std::size_t least, std::size_t most);
   /// Options that a subcommand does not have are looked up in its parent.
   void fall_through();
-  /// Adds -h and --help, after the other options.
+  /// Adds -h, the first options and examples (usage.h), and --help, all; after the other options.
   void add_help();
   /// Another line below the options in the help.
   void add_footer(const std::string& text);
@@ -105,6 +105,9 @@ class CommandLine : public Command {
   std::optional<std::string> parse(std::vector<std::string> words);
   /// The command typed; empty without one.
   std::string chosen_name() const;
+  /// All of the help as lines of five fields with a TAB between: command, kind (about, usage, heading, positional,
+  /// option, command, example, footer, environment), names, value, text.
+  std::string table() const;
 
  private:
   std::unique_ptr<CLI::App> owned_;

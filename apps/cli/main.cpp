@@ -73,7 +73,8 @@ constexpr const char* kNotMedical = "Volumes: not for primary diagnosis; not a m
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 internal error, 2 usage, 3 input/output, 4 corrupt input, 5 unsupported,\n"
     "6 verification or comparison failed, 7 out of memory, 130 interrupted.\n"
-    "'trivelet help COMMAND' lists the options of a command, 'trivelet --help-all' those of all.";
+    "'trivelet COMMAND -h' shows the options of a command used most, 'trivelet help COMMAND' all,\n"
+    "'trivelet --help-all' those of all commands.";
 
 std::string version() {
   return fmt::format("trivelet {}\nstream format {}.{}\nFFmpeg {}\nMPI {}\nplayer {}\nSIMD {}", kLibraryVersion,
@@ -190,8 +191,13 @@ int main(int argc, char** argv) {
   line.add_help_all("Help for all commands");
   line.add_footer(kFooter);
 
-  // "help COMMAND" is "COMMAND --help".
+  // "help COMMAND" is "COMMAND --help"; "help --table" is for what is made of it (packaging/from_help.sh).
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (words == std::vector<std::string>{"help", "--table"})
+    return run([&line] {
+      std::fputs(line.table().c_str(), stdout);
+      return cli::kExitDone;
+    });
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     const bool known = words.empty() || std::any_of(std::begin(kCommands), std::end(kCommands),

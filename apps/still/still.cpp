@@ -320,7 +320,7 @@ Action define_still_encode(Command& app, Common& common) {
 Action define_still_decode(Command& app, Common& common) {
   auto o = std::make_shared<StillDecodeOptions>();
   app.add_option("IN", o->input, "File; - = standard input").required();
-  app.add_option("OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …").required();
+  app.add_option("-o,--output,OUT", o->output, "Picture: .pgm, .ppm, .y4m, .png, …").required();
   add_device_option(app, o->device);
   add_limit_options(app, common);
   add_work_options(app, common);

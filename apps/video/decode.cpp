@@ -13,6 +13,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cluster/worker_group.h"
 #include "apps/video/decode_job.h"
+#include "apps/video/picture_region.h"
 #include "apps/volume/volume.h"
 #include "codec/format/container.h"
 #include "codec/threads/stopwatch.h"
@@ -57,8 +58,12 @@ void choose(DecodeJob& job) {
   job.params = part_params(options.input, options.part, job.common);
   job.range = {job.params.first_frame, job.params.end_frame};
   job.writing = options.writer;
-  job.no_pictures = job.format() == "md5" || job.drops_pictures();
+  job.no_pictures = job.format() == "md5" || job.format() == "framemd5" || job.drops_pictures();
   check_output(options.input, options.output, !job.no_pictures);
+  for (const std::string& option : options.codec_options) {
+    const std::size_t at = option.find('=');
+    job.writing.codec_options.emplace_back(option.substr(0, at), option.substr(at + 1));
+  }
   job.writing.overwrite = job.common.overwrite;
   job.writing.pixel_format = output_pixel_format(job.writing.pixel_format);
   job.writing.threads = job.common.threads;
@@ -103,8 +108,13 @@ void open_writer(DecodeJob& job) {
     writing.format = writing.pixel_format.empty() ? io::pipe_format(info) : "y4m";
   require(writing.crf < 0 || io::holds_side_streams(output, writing.format), ErrorKind::kBadArgument,
           "--crf is for codecs of FFmpeg; '" + output + "' holds uncompressed samples");
+  require(writing.codec_options.empty() || !io::is_plain(output, writing.format), ErrorKind::kBadArgument,
+          "--codec-opt is for codecs of FFmpeg; '" + output + "' is written without");
   choose_side_streams(job);
-  job.writer = io::open_writer(output, info, writing);
+  const bool cuts = job.params.region.width > 0;
+  job.picture = cuts ? info_of_region(info, job.params.region) : info;
+  job.writer = io::open_writer(output, job.picture, writing);
+  if (cuts) job.writer = make_region_writer(job.params.region, info, std::move(job.writer));
   job.times.emplace(info);
 }
 
@@ -171,7 +181,7 @@ void finish(DecodeJob& job) {
   if (!job.no_pictures && !job.writing.constant_rate && !io::holds_times(options.output, job.writing.format))
     job.times->warn(options.output);
 
-  const VideoInfo& info = job.decoder->output();
+  const VideoInfo& info = job.picture;
   log::info("{}, {}x{} {}, {:.1f} frames/s", count_of(job.frames, "frame"), info.width, info.height,
             trivelet::to_string(info.format), static_cast<double>(job.frames) / seconds);
   if (job.range.has_end() && job.params.temporal_reduce == 0 && job.frames < job.range.count() && !damaged)
@@ -206,6 +216,43 @@ int run(const DecodeOptions& given, const Common& common, const Command& app) {
   write_frames(job);
   finish(job);
   return kExitDone;
+}
+
+/// The name of an output among many: `name` without the extension of the stream, and with one of its own.
+std::string output_name(const std::string& path, const std::string& name, const DecodeOptions& options,
+                        const Common& common) {
+  const std::filesystem::path stem = std::filesystem::path(name).stem();
+  const std::string& extension = options.batch.extension;
+  const auto volume = volume_in(path, common);
+  if (!volume) return stem.stem().string() + "." + (extension.empty() ? "mkv" : extension);
+  if (!extension.empty()) return stem.stem().string() + "." + extension;
+  const io::Envelope& envelope = volume->envelope;
+  if (envelope.format == "dicom" || io::has_volume_name(stem.string()) || envelope.files.empty()) return stem.string();
+  return stem.string() + "." + io::volume_extension(envelope.files.front().name);
+}
+
+/// One file, or many.
+int run_all(const DecodeOptions& typed, const Common& common, const Command& app) {
+  const auto run_named = [&](const DecodeOptions& one) {
+    return naming(one.input, [&] { return run(one, common, app); });
+  };
+  if (!typed.batch.is_typed()) {
+    check_single("decode", typed.output, typed.batch);
+    return run_named(typed);
+  }
+  BatchWork work{.command = "decode"};
+  work.takes = [](const std::string& path) { return is_tvl_file(path); };
+  work.output_name = [&](const std::string& path, const std::string& name) {
+    require_tvl_file(path);
+    return output_name(path, name, typed, common);
+  };
+  work.run = [&](const std::string& input, const std::string& output) {
+    DecodeOptions one = typed;
+    one.input = input;
+    one.output = output;
+    return run_named(one);
+  };
+  return run_batch(typed.input, typed.output, typed.batch, common, work);
 }
 
 }  // namespace
@@ -271,9 +318,11 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
                  "Volumes: only slice A up to, but not including, slice B of the third axis")
       .type_name("A:B")
       .group(kPart);
-  app.add_option("--region", options.region,
-                 "Volumes: only this box: its first voxel and its extent, in voxels of the full size")
-      .type_name("X,Y,Z,W,H,D")
+  app.add_option(
+         "--region", options.region,
+         "Only this rectangle of the pictures, in pixels of the full size; of volumes this box, X,Y,Z,W,H,D: its "
+         "first voxel and its extent")
+      .type_name("X,Y,W,H")
       .group(kPart);
   app.add_option("--max-planes", options.max_planes, "Only the N highest bit planes; 0 = all")
       .range(0, 30)
@@ -300,8 +349,7 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
 }
 
 DecoderParams part_params(const std::string& input, const DecodingOptions& options, const Common& common) {
-  require(options.slices.empty() && options.region.empty(), ErrorKind::kBadArgument,
-          "'" + input + "' holds a video: --slices and --region are for volumes");
+  require(options.slices.empty(), ErrorKind::kBadArgument, "'" + input + "' holds a video: --slices is for volumes");
   const FrameRange range = frame_range(options.frames, input);
   DecoderParams params = decoder_params(common);
   params.reduce = options.reduce;
@@ -316,6 +364,12 @@ DecoderParams part_params(const std::string& input, const DecodingOptions& optio
   params.keep_partial = options.keep_partial;
   params.first_frame = range.first;
   params.end_frame = range.end;
+  if (!options.region.empty()) {
+    require(input != "-", ErrorKind::kBadArgument,
+            "--region " + options.region + ": the size of the pictures in a pipe is not known; use a file");
+    const VideoInfo full = probe(*open_stream_file(input).source, params.limits).video;
+    params.region = parse_picture_region(options.region, full, options.reduce);
+  }
   return params;
 }
 
@@ -334,13 +388,15 @@ Action define_decode(Command& app, Common& common) {
   constexpr const char* kOutput = "Output";
   app.add_option("IN", options->input, "Stream to decode; - = standard input").required();
   app.add_option(
-         "OUT", options->output,
-         "Video to write, whose extension gives the format, or pictures (img%04d.png); - = standard output (Y4M, or "
-         "Matroska if Y4M has no name for the samples), null = nothing, md5 = print the MD5 of the samples")
-      .required();
+      "-o,--output,OUT", options->output,
+      "Video to write, whose extension gives the format, or pictures (img%04d.png); - = standard output (Y4M, or "
+      "Matroska if Y4M has no name for the samples), null = nothing, md5 = print the MD5 of the samples, framemd5 = "
+      "of every frame");
+  add_batch_options(app, options->batch,
+                    "Extension of the outputs [mkv; volumes get the names and formats of the encoded files]");
   add_decoding_options(app, options->part);
   app.add_option("--format", options->writer.format,
-                 "Output format instead of the extension: y4m, raw, null, md5, matroska, ...")
+                 "Output format instead of the extension: y4m, raw, null, md5, framemd5, matroska, ...")
       .type_name("F")
       .group(kOutput);
   app.add_option("--pix-fmt", options->writer.pixel_format,
@@ -355,6 +411,15 @@ Action define_decode(Command& app, Common& common) {
                  "Video codec for formats written through FFmpeg [ffv1 for .mkv .avi .nut, libx264 for .mp4 .mov]")
       .type_name("C")
       .group(kOutput);
+  app.add_option("--codec-opt", options->codec_options,
+                 "An option of the video codec, in ffmpeg's words, any number of times: preset=slow, profile=hq")
+      .type_name("NAME=VALUE")
+      .repeatable()
+      .check([](const std::string& text) {
+        const std::size_t at = text.find('=');
+        return at == 0 || at == std::string::npos ? "--codec-opt " + text + ": write NAME=VALUE" : std::string();
+      })
+      .group(kOutput);
   app.add_option("--crf", options->writer.crf, "Constant rate factor of the video codec, 0 = lossless [18 for libx264]")
       .range(0, 63)
       .type_name("N")
@@ -368,7 +433,7 @@ Action define_decode(Command& app, Common& common) {
   add_progress_option(app, common);
   add_log_options(app, common);
   app.add_footer("Output formats: " + io::supported_writers() + ".");
-  return [options, &common, app] { return naming(options->input, [&] { return run(*options, common, app); }); };
+  return [options, &common, app] { return run_all(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

@@ -13,6 +13,7 @@
 #include "apps/cli/trace_file.h"
 #include "apps/cluster/gather.h"
 #include "apps/cluster/processes.h"
+#include "apps/video/batch.h"
 #include "apps/video/video.h"
 #include "codec/threads/stopwatch.h"
 #include "io/video/part_writer.h"
@@ -26,6 +27,8 @@ struct DecodeOptions {
   DecodingOptions part;
   FilmOptions film;
   io::WriterOptions writer;
+  std::vector<std::string> codec_options;  ///< --codec-opt: "name=value"
+  BatchOptions batch;
 };
 
 /// How long the frames last by their own times, and by their number.
@@ -79,6 +82,7 @@ struct DecodeJob {
   StreamFile file{};
   std::shared_ptr<const Backend> backend{};  ///< null: the CPU
   std::unique_ptr<Decoder> decoder{};
+  VideoInfo picture{};  ///< as it is written
   std::unique_ptr<io::FrameWriter> writer{};
   Sharing sharing = Sharing::kAlone;
   io::SharedOutput shared{};  ///< into which all write with kInParts; without a path nothing is written

@@ -136,7 +136,7 @@ void share_decoding(DecodeJob& job) {
   }
   job.sharing = Sharing::kInTurns;
   // Frames that may be missing have no places.
-  if (!job.options.part.keep_partial) {
+  if (!job.options.part.keep_partial && job.params.region.width == 0) {
     job.shared = io::shared_output(*job.writer);
     if (!job.shared.path.empty() || job.drops_pictures()) job.sharing = Sharing::kInParts;
   }
@@ -171,10 +171,13 @@ int decode_volume_job(DecodeJob& job) {
   const io::WriterOptions& writer = options.writer;
   refuse_video_parts(options.input, options.part);
   refuse_film_options(options.output, job.app);
-  require(writer.format.empty() && writer.video_codec.empty() && !job.app.typed("--crf") &&
-              !job.app.typed("--pix-fmt") && !job.app.typed("--fill-cfr"),
+  require(writer.format.empty() && writer.video_codec.empty() && options.codec_options.empty() &&
+              !job.app.typed("--crf") && !job.app.typed("--pix-fmt") && !job.app.typed("--fill-cfr"),
           ErrorKind::kUnsupported,
-          "'" + options.input + "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec and --crf are for videos");
+          "'" + options.input +
+              "' holds a volume: --format, --pix-fmt, --fill-cfr, --codec, --codec-opt and --crf are for videos");
+  require(options.output != "framemd5", ErrorKind::kUnsupported,
+          "'" + options.input + "' holds a volume, which has no frames; use md5");
   const VolumeWorkers workers{job.processes, [&] { job.call(pack_call(Sharing::kVolume, {})); }};
   return decode_volume_to(options.input, options.output, volume_decoding(options.part), job.common,
                           backend_of_volume(job.given.device, options.device, options.input, job.app, job.common),

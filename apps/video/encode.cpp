@@ -202,6 +202,42 @@ int run(const EncodeOptions& given, const Common& given_common, const Command& a
   return kExitDone;
 }
 
+/// Whether a film has what only Matroska can hold.
+bool needs_matroska(const std::string& path, const EncodeOptions& options, const Common& common) {
+  if (wants_volume(path, typed_volume(options)) || options.film.only_video) return false;
+  io::ReaderOptions reader = reader_options(options.reading, common);
+  reader.recover = true;  // damage is for the encoder to report
+  const io::SideStreams found = io::open_reader(path, reader)->side_streams();
+  return !found.tracks.empty() || found.attachments;
+}
+
+/// One file, or many.
+int run_all(const EncodeOptions& as_typed, const Common& common, const Command& app) {
+  EncodeOptions typed = as_typed;
+  take_use(app, typed);
+  if (!typed.batch.is_typed()) {
+    check_single("encode", typed.output, typed.batch);
+    return run(typed, common, app);
+  }
+  const std::string& extension = typed.batch.extension;
+  require(extension.empty() || extension == "tvl" || extension == "mkv", ErrorKind::kBadArgument,
+          "--out-ext " + extension + ": encode writes tvl and mkv");
+  BatchWork work{.command = "encode"};
+  work.verifies = typed.verify;
+  work.takes = [](const std::string& path) { return !is_tvl_file(path); };
+  work.output_name = [&](const std::string& path, const std::string& name) {
+    if (!extension.empty()) return name + "." + extension;
+    return name + (needs_matroska(path, typed, common) ? ".mkv" : ".tvl");
+  };
+  work.run = [&](const std::string& input, const std::string& output) {
+    EncodeOptions one = typed;
+    one.input = input;
+    one.output = output;
+    return run(one, common, app);
+  };
+  return run_batch(typed.input, typed.output, typed.batch, common, work);
+}
+
 }  // namespace
 
 bool can_read_again(const std::string& path) {
@@ -279,9 +315,18 @@ Action define_encode(Command& app, Common& common) {
   auto options = std::make_shared<EncodeOptions>();
   app.add_option("IN", options->input, "Video to encode; - = standard input (Y4M, or raw with --size and --pix-fmt)")
       .required();
-  app.add_option("OUT", options->output,
-                 "Stream to write, e.g. out.tvl, or a film with sound, out.mkv; - = standard output")
-      .required();
+  app.add_option("-o,--output,OUT", options->output,
+                 "Stream to write, e.g. out.tvl, or a film with sound, out.mkv; - = standard output");
+  add_batch_options(app, options->batch,
+                    "tvl or mkv, added to the names of the inputs [mkv for films with sound, subtitles or attachments, "
+                    "else tvl]");
+  app.add_option(
+         "--for", options->use,
+         "Defaults for a purpose: mezzanine = --preset fast -q 85 --gop 8; editing = the same with --gop 1, so "
+         "that any frame is decoded alone; proxy = --preset fast -q 40 --gop 8; delivery = -q 55 --motion auto; "
+         "archive = --lossless --verify. Options that are typed count")
+      .one_of({"mezzanine", "editing", "proxy", "delivery", "archive"})
+      .group("Quality");
   const Option verify = add_check_options(app, *options);
   add_coding_options(app, options->coding);
   app.add_flag(
@@ -303,7 +348,7 @@ Action define_encode(Command& app, Common& common) {
   add_trace_option(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, app] { return run(*options, common, app); };
+  return [options, &common, app] { return run_all(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

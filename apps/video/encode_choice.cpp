@@ -99,6 +99,24 @@ void choose_structure(EncodeJob& job) {
 
 }  // namespace
 
+void take_use(const Command& app, EncodeOptions& options) {
+  if (options.use.empty()) return;
+  CodingOptions& coding = options.coding;
+  bool has_goal = volume_size(options.reading).empty() && !options.reading.sizes.empty();
+  for (const char* goal : {"-q", "--step", "--lossless", "--bpp", "--bitrate", "--psnr"})
+    has_goal = has_goal || app.typed(goal);
+  const bool exact = options.use == "archive";
+  require(!exact || !has_goal || coding.lossless, ErrorKind::kBadArgument,
+          "--for archive is lossless; drop it, or the option that sets a quality or a size");
+  coding.lossless = coding.lossless || exact;
+  options.verify = options.verify || (exact && options.output != "-" && !options.no_verify);
+  const bool quick = options.use == "mezzanine" || options.use == "editing" || options.use == "proxy";
+  if (quick && !app.typed("--preset")) coding.preset = "fast";
+  if (quick && !app.typed("--gop")) coding.gop = options.use == "editing" ? 1 : 8;
+  if (options.use == "delivery" && !app.typed("--motion")) coding.motion = "auto";
+  if (!has_goal && !exact) coding.quality = options.use == "proxy" ? 40 : options.use == "delivery" ? 55 : 85;
+}
+
 bool asks_for_gpu(const Command& app) {
   for (const auto& [name, value] : app.typed_under("Common"))
     if (name == "--device" && value.starts_with("gpu")) return true;

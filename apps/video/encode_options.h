@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "apps/video/batch.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "trivelet/parameters.h"
@@ -14,6 +15,7 @@ struct EncodeOptions {
   std::string gpu_memory;
   std::string input;
   std::string output;
+  std::string use;  ///< --for
   std::string frames;
   bool joinable = false;
   std::string pin_from;
@@ -25,6 +27,7 @@ struct EncodeOptions {
   FilmOptions film;
   std::string voxel_type;
   SeriesChoice series;
+  BatchOptions batch;
   std::string transform = "auto";
   // Of volumes, as all below.
   double max_error = -1;  // < 0 = not given
@@ -35,6 +38,9 @@ struct EncodeOptions {
   bool no_verify = false;
   bool verify_full = false;
 };
+
+/// The defaults of --for, for options that were not typed. Throws BadArgument for typed ones that contradict it.
+void take_use(const Command& app, EncodeOptions& options);
 
 /// Of --preset.
 inline Effort effort_of(const EncodeOptions& options) {

@@ -86,9 +86,12 @@ std::string verify(EncodeJob& job) {
   Common unlimited = job.common;
   unlimited.limitless = true;  // limits of decoding do not apply to a stream that was just encoded
   try {
-    return job.digest            ? verify_lossless(path, unlimited, job.digest->result())
-           : job.params.lossless ? verify_hashes(path, unlimited)
-                                 : verify_lossy(path, job.options, unlimited);
+    const std::string result = job.digest            ? verify_lossless(path, unlimited, job.digest->result())
+                               : job.params.lossless ? verify_hashes(path, unlimited)
+                                                     : verify_lossy(path, job.options, unlimited);
+    const int tracks = job.sink->verify_sound();
+    return tracks == 0 ? result
+                       : result + ", " + count_of(static_cast<std::uint64_t>(tracks), "track") + " of sound too";
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kMismatch && e.kind() != ErrorKind::kBadStream) throw;
     fail(ErrorKind::kMismatch, "verification of '" + job.options.output + "' failed, nothing is kept: " + e.what());

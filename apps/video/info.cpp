@@ -3,15 +3,19 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <vector>
 
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
+#include "apps/video/batch.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
 #include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
+#include "io/md5.h"
 
 namespace trivelet::cli {
 
@@ -21,8 +25,43 @@ struct Options {
   std::string input;
   bool json = false;
   bool show_private = false;
+  bool digest = false;
   SeriesChoice series;
+  // With --digest
+  std::string file_md5{};     ///< empty: not a file
+  std::string samples_md5{};  ///< as 'decode IN md5' prints it
 };
+
+/// MD5 of the samples of a video, or of the scalars of a volume.
+std::string md5_of_samples(const Options& options, const Common& common) {
+  if (volume_in(options.input, common) || io::is_volume(options.input)) {
+    VolumeTyped typed;
+    typed.series = options.series;
+    const auto source = open_volume_source(options.input, volume_options(typed, common), common);
+    std::vector<std::byte> slice(source->info().slice_bytes());
+    io::Md5 digest;
+    while (source->read(slice.data())) digest.update(slice.data(), slice.size());
+    return digest.hex();
+  }
+  VideoInput video(options.input, {.limits = limits(common)}, common);
+  video.leave_remarks_to_others();
+  const auto writer = io::open_writer("md5", video.info(), {});
+  for (Gop gop(video.info(), buffer_frames(video.info())); video.read(gop);) writer->write_frames(gop);
+  writer->finish();
+  return writer->result().substr(writer->result().find('=') + 1);
+}
+
+void take_digests(Options& options, const Common& common) {
+  require(options.input != "-", ErrorKind::kBadArgument, "--digest reads the input twice, which a pipe does not allow");
+  if (std::filesystem::is_regular_file(options.input)) options.file_md5 = md5_of_file(options.input);
+  options.samples_md5 = md5_of_samples(options, common);
+}
+
+void put_name(Json& json, const Options& options) {
+  json.member("file", options.input);
+  if (!options.file_md5.empty()) json.member("file_md5", options.file_md5);
+  if (!options.samples_md5.empty()) json.member("samples_md5", options.samples_md5);
+}
 
 std::string ratio(const Rational& r) { return r.num == 0 ? "unknown" : fmt::format("{}/{}", r.num, r.den); }
 
@@ -127,6 +166,12 @@ void print_row(const std::string& name, const std::string& value) {
   fmt::print("{:<12} {}\n", log::printable(name), log::printable(value));
 }
 
+void print_name(const Options& options) {
+  print_row("file", options.input);
+  if (!options.file_md5.empty()) print_row("file MD5", options.file_md5);
+  if (!options.samples_md5.empty()) print_row("samples", "MD5 " + options.samples_md5);
+}
+
 void print_video(const VideoInfo& video, const Length& length) {
   print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
                                    trivelet::to_string(video.format), video.format.bits, video.format.components()));
@@ -195,7 +240,7 @@ int info_of_volume(const Options& options, const Common& common) {
   if (options.json) {
     Json json;
     json.begin_object();
-    json.member("file", options.input);
+    put_name(json, options);
     json.member("type", "volume");
     put_volume(json, reader->info(), nullptr, envelope, options.show_private);
     for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, in_options(remark));
@@ -203,7 +248,7 @@ int info_of_volume(const Options& options, const Common& common) {
     json.end_object();
     fmt::print("{}", json.text());
   } else {
-    print_row("file", options.input);
+    print_name(options);
     for (const auto& [name, value] : volume_rows(reader->info(), nullptr, envelope, options.show_private))
       print_row(name, value);
     for (const std::string& remark : reader->remarks()) print_row("remark", in_options(remark));
@@ -220,7 +265,7 @@ int info_of_video(const Options& options, const Common& common) {
   if (options.json) {
     Json json;
     json.begin_object();
-    json.member("file", options.input);
+    put_name(json, options);
     json.member("type", "video");
     put_video(json, video, {video.frames, reader->seconds()});
     put_side_streams(json, reader->side_streams());
@@ -229,7 +274,7 @@ int info_of_video(const Options& options, const Common& common) {
     json.end_object();
     fmt::print("{}", json.text());
   } else {
-    print_row("file", options.input);
+    print_name(options);
     print_video(video, {video.frames, reader->seconds()});
     print_side_streams(reader->side_streams());
   }
@@ -346,7 +391,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   const Figures f = figures(stream.video, length, stream.file_bytes);
   Json json;
   json.begin_object();
-  json.member("file", options.input);
+  put_name(json, options);
   json.member("type", "tvl");
   put_known(json, "bytes", stream.file_bytes > 0, stream.file_bytes);  // of a pipe none
   json.member("format_version", fmt::format("{}.{}", stream.format_major, stream.format_minor));
@@ -417,7 +462,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
                   const io::SideStreams& side_streams, bool verbose) {
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, length, stream.file_bytes);
-  print_row("file", options.input);
+  print_name(options);
   print_row("stream", fmt::format("Trivelet {}.{}, written by {}", stream.format_major, stream.format_minor,
                                   stream.writer.empty() ? "unknown" : stream.writer));
   const auto volume = volume_in(stream);
@@ -477,7 +522,8 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
   }
 }
 
-int run(const Options& options, const Common& common) {
+int run(Options& options, const Common& common) {
+  if (options.digest) take_digests(options, common);
   const bool is_stream = is_tvl_file(options.input);
   require(!options.series.is_typed() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
           "--series, --only-matching: '" + options.input + "' is not a folder of DICOM files");
@@ -503,6 +549,8 @@ Action define_info(Command& app, Common& common) {
   app.add_option("IN", options->input, "Stream or any other video; - = standard input").required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
   add_series_options(app, options->series);
+  app.add_flag("--digest", options->digest,
+               "Also print the MD5 of the file, and of its decoded samples, as 'trivelet decode IN md5' does");
   app.add_flag("--show-private", options->show_private,
                "Volumes: also print the texts of the original header, which may name the patient");
   add_limit_options(app, common);

@@ -78,7 +78,7 @@ int run_demux(const Options& options, const Common& common) {
 Action define_mux(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream, a .tvl file or one in Matroska").required();
-  app.add_option("OUT", options->output, "Film to write, e.g. film.mkv").required();
+  app.add_option("-o,--output,OUT", options->output, "Film to write, e.g. film.mkv").required();
   add_film_options(app, options->film);
   add_limit_options(app, common);
   add_overwrite_option(app, common);
@@ -92,7 +92,7 @@ Action define_mux(Command& app, Common& common) {
 Action define_demux(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Matroska file with a Trivelet stream").required();
-  app.add_option("OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
+  app.add_option("-o,--output,OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
   add_limit_options(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);

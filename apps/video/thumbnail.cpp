@@ -158,7 +158,7 @@ int run(const Options& options, const Common& common) {
 Action define_thumbnail(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->input, "Stream, or film in Matroska").required();
-  app.add_option("OUT", options->output, "Picture to write: .png, .jpg, .ppm").required();
+  app.add_option("-o,--output,OUT", options->output, "Picture to write: .png, .jpg, .ppm").required();
   app.add_option("--size", options->size, "Largest width and height; the picture is halved until it fits")
       .range(16, 65536)
       .type_name("N")

@@ -109,7 +109,7 @@ int run(const std::string& command, const Options& options, const Common& common
 
 void add_files(Command& app, Options& options) {
   app.add_option("IN", options.input, "Stream to read; a file, because its index is at its end").required();
-  app.add_option("OUT", options.output, "Stream to write; - = standard output").required();
+  app.add_option("-o,--output,OUT", options.output, "Stream to write; - = standard output").required();
 }
 
 void add_targets(Command& app, Options& options, bool required) {

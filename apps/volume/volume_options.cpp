@@ -134,6 +134,8 @@ int run_volume(const EncodeOptions& options, const Common& common, const Command
   for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
                              "--joinable", "--pin-from", "--resume", "--hwaccel"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
+  require(options.use.empty() || options.use == "archive", ErrorKind::kBadArgument,
+          "--for " + options.use + " is for videos; volumes are lossless, or have --max-error");
   refuse_film_options(options.output, app);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
           "'" + options.output + "': volumes have no place in Matroska; write a .tvl file");

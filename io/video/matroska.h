@@ -119,6 +119,9 @@ class StreamOutput : public ByteSink {
   virtual const std::string& temporary_path() const = 0;
   /// Reads back and rewrites what was written; null if that is not possible.
   virtual FileSink* file() { return nullptr; }
+  /// After finish(): reads the sound of the finished file again and compares it with what was written. Returns the
+  /// number of tracks. Throws Mismatch.
+  virtual int verify_sound() const { return 0; }
   /// What could not be taken over from the other file, a sentence each. Complete after finish().
   virtual std::vector<std::string> remarks() const = 0;
 };

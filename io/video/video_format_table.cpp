@@ -27,6 +27,7 @@ constexpr OutputFormat kOutputFormats[] = {
     {"pnm pgm ppm", "pgm ppm pnm", pnm_holds, make_pnm_writer},
     {"null", "", nullptr, make_null_writer},
     {"md5", "", nullptr, make_md5_writer},
+    {"framemd5", "framemd5", nullptr, make_framemd5_writer},
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -63,5 +63,7 @@ Writer make_pnm_writer(const std::string& path, const VideoInfo& info, const Wri
 Writer make_null_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 /// Writes the digest to `path` too unless that is "", "-" or "md5".
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+/// The same of each frame, with its time, in lines; to standard output if `path` is "", "-" or "framemd5".
+Writer make_framemd5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 
 }  // namespace trivelet::io

@@ -211,7 +211,7 @@ class ConstantRateWriter final : public FrameWriter {
 };
 
 const OutputFormat* known_format(const std::string& path, const std::string& format) {
-  if (format.empty() && (path == "null" || path == "md5")) return output_format(path);
+  if (format.empty() && (path == "null" || path == "md5" || path == "framemd5")) return output_format(path);
   return format.empty() ? output_format_of_extension(extension_of(path)) : output_format(format);
 }
 
@@ -283,7 +283,10 @@ bool holds_side_streams(const std::string& path, const std::string& format) {
   return known_format(path, format) == nullptr && !writes_picture(path, format);
 }
 
+bool is_plain(const std::string& path, const std::string& format) { return known_format(path, format) != nullptr; }
+
 bool holds_times(const std::string& path, const std::string& format) {
+  if (is_plain(path, format)) return known_format(path, format)->name() == "framemd5";
   return holds_side_streams(path, format) && (format.empty() ? extension_of(path) : format) != "avi";
 }
 

@@ -5,15 +5,17 @@
 //   while (read_gop(*in, gop)) …
 //
 // Formats: Y4M, PGM/PPM and raw planar always; everything FFmpeg reads, and .mkv/.mp4/… writing, when built with
-// FFmpeg; "null" (counts frames) and "md5" (prints the MD5 of the raw little-endian planar samples) as writers. A path
-// of "-" is standard input or output. Errors are trivelet::Error: Io for the operating system, BadStream for damaged
-// input, Unsupported for formats this build lacks. Objects are not thread safe; use one per thread.
+// FFmpeg; "null" (counts frames), "md5" (prints the MD5 of the raw little-endian planar samples) and "framemd5" (of
+// every frame) as writers. A path of "-" is standard input or output. Errors are trivelet::Error: Io for the operating
+// system, BadStream for damaged input, Unsupported for formats this build lacks. Objects are not thread safe; use one
+// per thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/video/side_streams.h"
@@ -120,11 +122,13 @@ class FrameWriter {
 };
 
 struct WriterOptions {
-  std::string format{};  ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", or FFmpeg's name
+  std::string format{};  ///< "" = by extension; "y4m", "pnm", "raw", "null", "md5", "framemd5", or FFmpeg's name
   std::string
       pixel_format{};  ///< samples_of() it, by swscale; "auto": the format of the output that loses least; "" = never
   bool overwrite = false;     ///< replace an existing file
   std::string video_codec{};  ///< FFmpeg only: "" = ffv1 for .mkv/.avi/.nut, libx264 for .mp4/.mov
+  /// FFmpeg only: options of the video codec by FFmpeg's names. Throws BadArgument for those that it does not have.
+  std::vector<std::pair<std::string, std::string>> codec_options{};
   int crf = -1;  ///< constant rate factor of codecs that have one; -1 = 18 for libx264, otherwise the codec's default
   int threads = 0;
   /// Write frames at the frame rate, each as often as it lasts, so that formats without times last as long as the
@@ -148,6 +152,8 @@ std::string pipe_format(const VideoInfo& info);
 /// Whether a format keeps the times of frames, and the rotation, by its name or extension.
 bool holds_times(const std::string& path, const std::string& format);
 bool holds_rotation(const std::string& path, const std::string& format);
+/// Whether the format needs no FFmpeg: samples as they are, digests, nothing.
+bool is_plain(const std::string& path, const std::string& format);
 /// Whether files of the format can hold more than pictures, by its name or extension.
 bool holds_side_streams(const std::string& path, const std::string& format);
 

@@ -119,6 +119,151 @@ expect 2 decode a.tvl a.y4m --max-memory much
 expect 2 compare - -
 check "a refused command left a file" test ! -e a.tvl -a ! -e a.tvl.part
 
+section "messages for words that are not understood"
+# refuses PATTERN ARGS...: exit code 2 and this message.
+refuses() {
+  local pattern=$1
+  shift
+  expect 2 "$@"
+  expect_text err.txt "$pattern"
+}
+refuses "unknown option '--no-such-flag'\$" encode clip.y4m a.tvl --no-such-flag
+refuses "'--no-such-flag'\$" encode clip.y4m --no-such-flag a.tvl
+refuses "'b.tvl' is too much: encode takes one input and one output" encode clip.y4m a.tvl b.tvl
+refuses "'b.y4m' is too much: info takes IN" info clip.y4m b.y4m
+refuses "OUT is missing: trivelet encode IN OUT" encode clip.y4m
+refuses "IN is missing: trivelet info IN" info
+refuses "'frobnicate' is not a command\$" frobnicate
+refuses "'encod' is not a command; did you mean encode" encod
+refuses "a command is missing: still takes one of encode, decode, info" still
+refuses "--preset veryslow: choose one of fast, medium, slow" encode clip.y4m a.tvl --preset veryslow
+refuses "'--lossles'; did you mean --lossless" encode clip.y4m a.tvl --lossles
+refuses "'--crf'; use -q 5[0-9]," encode clip.y4m a.tvl --crf 23
+refuses "'--crf'; use -q [67][0-9]," encode clip.y4m a.tvl --crf=18
+refuses "'-crf'; use -q" encode clip.y4m a.tvl -crf 23
+refuses "'-i'; the input stands without an option" encode -i clip.y4m a.tvl
+refuses "'-b:v'; use --bitrate 8M" encode clip.y4m a.tvl -b:v 8M
+refuses "'-q:v'; use -q, 0 to 100" encode clip.y4m a.tvl -q:v 3
+refuses "'-vcodec'" encode clip.y4m a.tvl -vcodec libx264
+refuses "'-vf'; filter with ffmpeg" encode clip.y4m a.tvl -vf scale=320:-1
+refuses "'10X' is not a size; write bytes, or" encode clip.y4m a.tvl --size 10X
+refuses "'8Q' is not a bit rate" encode clip.y4m a.tvl --bitrate 8Q
+# -o, sizes of 1000 and of 1024, rates with their unit.
+for size in 20kB 19.53125kiB 19.53125k 20000; do
+  expect 0 encode clip.y4m -o a.tvl --size $size -y
+  check "--size $size: $(size_of a.tvl) bytes" test "$(size_of a.tvl)" -le 20000 -a "$(size_of a.tvl)" -gt 19000
+done
+for rate in 400kbps 0.4Mbit/s 400k 400000; do
+  expect 0 encode -y clip.y4m --output=b.tvl --bitrate $rate
+  check "--bitrate $rate: $(size_of b.tvl) bytes" test "$(size_of b.tvl)" -le 20000 -a "$(size_of b.tvl)" -gt 19000
+done
+expect 0 decode a.tvl -o md5
+rm -f a.tvl b.tvl
+
+section "help"
+expect 0 encode -h
+expect_text out.txt '^Examples:$'
+expect_text out.txt "'trivelet encode --help' lists all options"
+check "-h is short" test "$(wc -l <out.txt)" -lt 45
+check "-h leaves rare options out" test "$(grep -c temporal-wavelet out.txt)" = 0
+expect 0 help --table
+cp out.txt table.txt
+check "two examples for each command" awk -F '\t' '
+  $2 == "about" && $1 != "" { known[$1] = 1 } $2 == "command" && $1 != "" { parent[$1] = 1 }
+  $2 == "example" { n[$1]++ }
+  END { for (c in known) if (n[c] < 2) { print c; bad = 1 } exit bad }' table.txt
+# Every option in an example is one that its command has.
+check "options in examples exist" awk -F '\t' '
+  $2 == "option" { k = split($3, names, ","); for (i = 1; i <= k; ++i) has[$1, names[i]] = 1 }
+  $2 == "example" { example[++m] = $1 "\t" $4 }
+  END { for (i = 1; i <= m; ++i) { split(example[i], f, "\t"); sub(/ \|.*/, "", f[2]); k = split(f[2], w, " ")
+    for (j = 1; j <= k; ++j) if (w[j] ~ /^-[-a-z]/ && !has[f[1], w[j]]) { print f[1] ": " w[j]; bad = 1 } } exit bad }' table.txt
+
+section "many files"
+mkdir -p archive/reels
+cp clip.y4m archive/a.y4m
+cp clip.y4m archive/reels/b.y4m
+printf 'P5 4 2 255 01234567' >archive/scan.pgm
+echo words >archive/notes.txt
+expect 5 encode archive --recursive --out-dir coded --lossless --verify --report report.json
+check "what a folder gives" test "$(cd coded && find . -type f | sort | tr '\n' ' ')" = "./a.y4m.tvl ./reels/b.y4m.tvl ./scan.pgm.tvl "
+if have python3; then
+  check "the report" python3 - report.json archive coded <<'END'
+import hashlib, json, pathlib, sys
+report = json.load(open(sys.argv[1]))
+files = {f["input"]: f for f in report["files"]}
+assert (report["done"], report["failed"], report["skipped"]) == (3, 1, 0), report
+for name in ("archive/a.y4m", "archive/reels/b.y4m", "archive/scan.pgm"):
+    f = files[name]
+    assert f["state"] == "done" and f["verified"], f
+    for end in ("input", "output"):
+        data = pathlib.Path(f[end]).read_bytes()
+        assert f[end + "_md5"] == hashlib.md5(data).hexdigest() and f[end + "_bytes"] == len(data), f
+assert files["archive/notes.txt"]["state"] == "failed" and files["archive/notes.txt"]["error"], files["archive/notes.txt"]
+END
+fi
+rm archive/notes.txt report.json
+cp coded/a.y4m.tvl before.tvl
+rm coded/scan.pgm.tvl
+expect 0 encode archive --recursive --out-dir coded --lossless --skip-existing --report report.json
+expect_text report.json '"skipped": 2'
+check "--skip-existing leaves files alone" cmp coded/a.y4m.tvl before.tvl
+expect 2 encode archive --recursive --out-dir coded --lossless --report report.json
+expect 2 encode archive --recursive --out-dir coded --lossless
+expect 0 decode coded --recursive --out-dir back --out-ext y4m
+check "back again" cmp back/reels/b.y4m archive/reels/b.y4m
+expect 0 encode archive/a.y4m clip.y4m --out-dir two -q 30
+check "two inputs" test -s two/a.y4m.tvl -a -s two/clip.y4m.tvl
+mkdir -p other && cp clip.y4m other/a.y4m
+refuses "would both be written to 'three/a.y4m.tvl'" encode archive/a.y4m other/a.y4m --out-dir three
+refuses "need --out-dir" encode clip.y4m a.tvl --skip-existing
+check "refused before any work" test ! -e three
+rm -rf archive coded back two other report.json
+
+section "digests, regions"
+expect 0 encode clip.y4m a.tvl --lossless --transform wavelet --gop 5
+expect 0 info a.tvl --digest
+expect_text out.txt "^file MD5 +$(md5sum <a.tvl | cut -d' ' -f1)\$"
+expect 0 decode a.tvl md5
+expect_text out.txt '^MD5='
+digest=$(sed 's/MD5=//' out.txt)
+for file in a.tvl clip.y4m; do
+  expect 0 info $file --digest --json
+  expect_text out.txt "\"samples_md5\": \"$digest\""
+done
+expect 0 decode a.tvl framemd5
+if have ffmpeg; then
+  ffmpeg -v error -i clip.y4m -f framemd5 - | grep -v software >frames.txt
+  check "framemd5 as FFmpeg has it" diff frames.txt out.txt
+fi
+expect 0 decode a.tvl whole.yuv
+expect 0 decode a.tvl part.yuv --region 16,8,32,24
+check "a region" test "$(size_of part.yuv)" = $((32 * 24 * 3 / 2 * 10))
+if have python3; then
+  check "its samples" python3 - <<'END'
+whole, part = open("whole.yuv", "rb").read(), open("part.yuv", "rb").read()
+at = 0
+for frame in range(10):
+    base = frame * 80 * 48 * 3 // 2
+    for left, top, width, height, stride in ((16, 8, 32, 24, 80), (8, 4, 16, 12, 40), (8, 4, 16, 12, 40)):
+        for y in range(top, top + height):
+            row = base + y * stride + left
+            assert whole[row:row + width] == part[at:at + width]
+            at += width
+        base += stride * (48 if stride == 80 else 24)
+END
+fi
+expect 0 decode a.tvl half.yuv --region 16,8,32,24 --reduce 1
+check "a region, reduced" test "$(size_of half.yuv)" = $((16 * 12 * 3 / 2 * 10))
+refuses "begin and end at multiples of 2: 34 from 14 on" decode a.tvl part.yuv --region 15,8,33,24 -y
+refuses "are not in the picture, which has 80" decode a.tvl part.yuv --region 64,8,32,24 -y
+refuses "write X,Y,W,H" decode a.tvl part.yuv --region 64,8 -y
+expect 0 encode clip.y4m p.tvl --lossless
+refuses "encode with --transform wavelet" extract p.tvl half.tvl --reduce 1
+expect 5 truncate p.tvl half.tvl --size 2k
+expect_text err.txt 'encode with --transform wavelet'
+rm -f a.tvl p.tvl whole.yuv part.yuv half.yuv
+
 section "missing files and full disks"
 expect 3 encode missing.y4m a.tvl
 expect 3 decode missing.tvl a.y4m

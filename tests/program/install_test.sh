@@ -94,6 +94,7 @@ for command in $("$program" --help | awk '/^Subcommands:/ { on = 1; next } /^$/ 
     check "man page, $command $option" has <(sed -n "/^\.SS trivelet $command\$/,/^\.SS/p" "$page" | sed 's/\\-/-/g') "^\.BR .*$option"
   done
 done
+for section in EXAMPLES ENVIRONMENT 'SEE ALSO'; do check "man page, $section" has "$page" "^\.SH $section\$"; done
 if command -v man >/dev/null; then
   check "man page without warnings" test -z "$(MANROFFSEQ='' man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)"
 fi

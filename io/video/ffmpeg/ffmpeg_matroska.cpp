@@ -57,6 +57,7 @@ class MatroskaOutput final : public StreamOutput {
   }
 
   const std::string& temporary_path() const override { return file_.temporary_path(); }
+  int verify_sound() const override { return side_streams_ ? side_streams_->verify_sound(file_.temporary_path()) : 0; }
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all = side_streams_ ? side_streams_->remarks() : std::vector<std::string>();
     if (!lost_.empty()) all.push_back(lost_);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "codec/base/frame_times.h"
+#include "io/md5.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
@@ -242,6 +243,22 @@ void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
   }
 }
 
+namespace {
+
+/// The bytes of a packet of sound that are in all containers: AAC of a transport stream has a header of its own.
+void add_sound(Md5& digest, const AVPacket& packet, AVCodecID codec) {
+  const std::uint8_t* data = packet.data;
+  int size = packet.size;
+  if (codec == AV_CODEC_ID_AAC && size > 7 && data[0] == 0xff && (data[1] & 0xf6) == 0xf0) {
+    const int header = (data[1] & 1) != 0 ? 7 : 9;
+    data += header;
+    size -= header;
+  }
+  if (size > 0) digest.update(data, static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
 struct SideStreamCopy::Target {
   AVStream* from = nullptr;
   AVStream* to = nullptr;
@@ -256,6 +273,10 @@ struct SideStreamCopy::Target {
   std::int64_t end_us = INT64_MIN;
   std::int64_t covered_begin_us = INT64_MIN;
   std::int64_t covered_end_us = INT64_MIN;
+  // Of sound whose packets muxers leave alone (they remove headers of WavPack), to compare it with the finished file:
+  int index = -1;  ///< in the output; -1: not compared
+  AVCodecID codec = AV_CODEC_ID_NONE;
+  Md5 digest;
 
   /// Packets across the cut between two parts of a film are in both.
   bool is_covered(std::int64_t us, std::int64_t duration_us) const {
@@ -691,12 +712,44 @@ void SideStreamCopy::send(Target& target, AVPacket& packet) {
     packet.dts = add_times(target.last_dts, 1);
   if (packet.pts != AV_NOPTS_VALUE && packet.pts < packet.dts) packet.pts = packet.dts;
   target.last_dts = packet.dts;
+  if (target.to->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && target.to->codecpar->codec_id != AV_CODEC_ID_WAVPACK) {
+    target.index = target.to->index;
+    target.codec = target.to->codecpar->codec_id;
+    add_sound(target.digest, packet, target.codec);
+  }
   const int code = av_interleaved_write_frame(output_, &packet);
   if (code < 0)
     av_fail(code,
             std::string("cannot write ") + (target.from ? kind_of(*target.from) : "sound") + " of " + source_->name() +
                 " into " + output_->oformat->name,
             ErrorKind::kUnsupported);
+}
+
+int SideStreamCopy::verify_sound(const std::string& path) const {
+  std::map<int, const Target*> wanted;
+  for (const auto& [first, target] : targets_)
+    if (target->index >= 0) wanted[target->index] = target.get();
+  if (wanted.empty()) return 0;
+  SideStreamOptions again;
+  again.from = path;
+  const SideStreamCopy file(again);
+  std::map<int, Md5> found;
+  for (unsigned i = 0; i < file.input_->nb_streams; ++i)
+    if (!wanted.contains(static_cast<int>(i))) file.input_->streams[i]->discard = AVDISCARD_ALL;
+  for (;;) {
+    av_packet_unref(file.packet_.get());
+    const int code = av_read_frame(file.input_.get(), file.packet_.get());
+    file.io_->rethrow();
+    if (code < 0) break;  // what is missing at its end is no match
+    const auto target = wanted.find(file.packet_->stream_index);
+    if (target != wanted.end()) add_sound(found[target->first], *file.packet_, target->second->codec);
+  }
+  for (const auto& [index, target] : wanted) {
+    Md5 written = target->digest;
+    require(written.hex() == found[index].hex(), ErrorKind::kMismatch,
+            "the sound of track " + std::to_string(index) + " differs from what was written");
+  }
+  return static_cast<int>(wanted.size());
 }
 
 }  // namespace trivelet::io

@@ -44,6 +44,10 @@ class SideStreamCopy {
   /// The last frame ends then: writes the rest.
   void finish(std::int64_t us);
 
+  /// Compares the sound in the finished file with what was written into it, byte for byte. Returns the number of
+  /// tracks. Throws Mismatch.
+  int verify_sound(const std::string& path) const;
+
   const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:

@@ -189,7 +189,7 @@ class FfmpegWriter final : public FrameWriter {
     require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
     metadata_ = options.metadata;
-    open_encoder(options.threads, options.crf);
+    open_encoder(options);
     if (!options.side_streams.from.empty() && !choice_.one_picture) side_streams_.emplace(options.side_streams);
     open_muxer();
   }
@@ -248,7 +248,8 @@ class FfmpegWriter final : public FrameWriter {
   }
 
  private:
-  void open_encoder(int threads, int crf) {
+  void open_encoder(const WriterOptions& options) {
+    const int crf = options.crf;
     codec_.reset(avcodec_alloc_context3(choice_.codec));
     if (!codec_) throw std::bad_alloc();
     AVCodecContext& c = *codec_;
@@ -265,7 +266,7 @@ class FfmpegWriter final : public FrameWriter {
     c.color_range = static_cast<AVColorRange>(std::min<int>(info_.colour.range, 2));
     c.chroma_sample_location = static_cast<AVChromaLocation>(std::min<int>(info_.colour.chroma_location, 6));
     c.field_order = info_.field_order == 1 ? AV_FIELD_TT : info_.field_order == 2 ? AV_FIELD_BB : AV_FIELD_PROGRESSIVE;
-    c.thread_count = choice_.one_picture ? 1 : std::max(threads, 0);
+    c.thread_count = choice_.one_picture ? 1 : std::max(options.threads, 0);
     if (choice_.muxer->flags & AVFMT_GLOBALHEADER) c.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     const std::string codec = choice_.codec->name;
     if (codec == "ffv1") {
@@ -283,6 +284,12 @@ class FfmpegWriter final : public FrameWriter {
     }
     require(crf < 0 || (c.priv_data != nullptr && av_opt_set_double(c.priv_data, "crf", crf, 0) >= 0),
             ErrorKind::kBadArgument, codec + " has no constant rate factor " + std::to_string(crf));
+    for (const auto& [name, value] : options.codec_options) {
+      const int set = av_opt_set(&c, name.c_str(), value.c_str(), AV_OPT_SEARCH_CHILDREN);
+      require(set != AVERROR_OPTION_NOT_FOUND, ErrorKind::kBadArgument,
+              codec + " has no option '" + name + "'; 'ffmpeg -h encoder=" + codec + "' lists them");
+      require(set >= 0, ErrorKind::kBadArgument, codec + ": option '" + name + "' does not take '" + value + "'");
+    }
     const int code = avcodec_open2(&c, choice_.codec, nullptr);
     if (code < 0)
       av_fail(code, name_ + ": " + codec + " refuses " + describe(info_), ErrorKind::kUnsupported, log_.take());

@@ -1,0 +1,50 @@
+// Many inputs in one call: 'trivelet encode' and 'decode' with --out-dir, --recursive, --skip-existing and --report.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/cli/cli.h"
+
+namespace trivelet::cli {
+
+struct BatchOptions {
+  std::vector<std::string> more;  ///< inputs behind the first two arguments
+  std::string folder;             ///< --out-dir
+  std::string extension;          ///< --out-ext, without a dot; empty = chosen for each file
+  bool recursive = false;
+  bool skip_existing = false;
+  std::string report;  ///< file of --report
+
+  bool is_typed() const { return !folder.empty() || !report.empty(); }
+};
+
+/// Adds the options, and the further inputs as arguments.
+void add_batch_options(Command& app, BatchOptions& options, const std::string& extensions);
+
+/// How a command works on one of many files.
+struct BatchWork {
+  const char* command;
+  /// Whether a file that was found in a folder is an input.
+  std::function<bool(const std::string& path)> takes{};
+  /// The name of the output of an input; `name` is that of the input without its folder.
+  std::function<std::string(const std::string& path, const std::string& name)> output_name{};
+  /// Does it. Returns an exit code or throws.
+  std::function<int(const std::string& input, const std::string& output)> run{};
+  bool verifies = false;  ///< run() compares the output with the input
+};
+
+/// Runs `work` on all inputs, on the others, too, if one fails. `input` and `output` are the first two arguments; with
+/// --out-dir both are inputs. Returns the exit code of the first failure. Throws BadArgument before any work if two
+/// inputs would have the same output.
+int run_batch(const std::string& input, const std::string& output, const BatchOptions& options, const Common& common,
+              const BatchWork& work);
+
+/// Refuses a call of one file without an output, and options that need --out-dir.
+void check_single(const std::string& command, const std::string& output, const BatchOptions& options);
+
+/// The MD5 digest of a file, as md5sum prints it.
+std::string md5_of_file(const std::string& path);
+
+}  // namespace trivelet::cli
