@@ -70,7 +70,7 @@ def main():
     parser.add_argument("target")
     parser.add_argument("--size", help="bytes of the whole, 200M; else what constant quality gives")
     parser.add_argument("--frames", type=int, help="of the input; else ffprobe counts")
-    parser.add_argument("--part", type=int, default=660, help="frames of a part, a multiple of --gop, which is 33")
+    parser.add_argument("--part", type=int, default=640, help="frames of a part, a multiple of --gop, which is 64, 32 or 33")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes on this machine")
     parser.add_argument("--scheduler", help="address of a cluster instead")
     parser.add_argument("--program", default=shutil.which("trivelet"), help="trivelet, if it is not in PATH")

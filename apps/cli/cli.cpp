@@ -233,10 +233,10 @@ void add_quality_options(Command& app, CodingOptions& options) {
     for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i].excludes(goals[j]);
   app.add_option(
          "--preset", options.preset,
-         "fast: the fast profile, a tenth of the time for a fifth more bytes (lossless volumes: the fast form of "
-         "prediction). medium: the dense profile. slow: tries temporal wavelets, levels and GOP lengths on the first "
-         "frames and takes the best. With --motion, fast also searches less; slow tries levels alone, rounds "
-         "coefficients by their effect on the decoded frames (CPU), and takes GOPs of 64 frames and blocks of 256")
+         "fast: the fast profile without motion (lossless volumes: the fast form of prediction). medium: the dense "
+         "profile with motion where it pays. slow: also tries levels on the first frames, rounds coefficients by their "
+         "effect on the decoded frames (CPU), and takes GOPs of 64 frames and blocks of 256. With --motion off, slow "
+         "tries temporal wavelets, levels and GOP lengths; with --motion on or auto, fast searches less")
       .one_of({"fast", "medium", "slow"})
       .show_default()
       .group(kQualityGroup);
@@ -248,14 +248,14 @@ void add_quality_options(Command& app, CodingOptions& options) {
 
 void add_structure_options(Command& app, CodingOptions& options) {
   app.add_option("--gop", options.gop,
-                 "Frames of a GOP, 1..128, which are coded together. Predicted small pictures have up to 66")
+                 "Frames of a GOP, 1..128, which are coded together [64 with motion, but 32 above 720x576 without "
+                 "--preset slow; 33 without motion; predicted small pictures up to 66]")
       .range(1, 128)
       .type_name("N")
-      .show_default()
       .group(kStructureGroup);
   app.add_option("--levels", options.levels,
-                 "Wavelet levels, temporal x spatial [4x5 from 720 rows or columns up, else 4x4; fewer for short GOPs "
-                 "and tiny pictures. With --motion up to 5 temporal ones, as suits each GOP]")
+                 "Wavelet levels, temporal x spatial [with motion up to 5 temporal ones, as suits each GOP, without 4; "
+                 "5 spatial ones from 720 rows or columns up, else 4; fewer for short GOPs and tiny pictures]")
       .type_name("TxS")
       .group(kStructureGroup);
   app.add_option(
@@ -267,13 +267,12 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .one_of(kWavelets)
       .group(kStructureGroup);
   app.add_option("--motion", options.motion,
-                 "Motion compensation: off, on, auto = in the GOPs that then take fewer bits. GOPs have 64 frames, or "
-                 "32 above 720x576 without --preset slow, or those of --gop")
+                 "Motion compensation: off, on, auto = in the GOPs that then take fewer bits [auto; off with "
+                 "--preset fast, --profile fast or --temporal-wavelet]")
       .one_of({"off", "on", "auto"})
-      .show_default()
       .group(kStructureGroup);
   app.add_option("--keyint", options.key_interval,
-                 "With --motion: most frames between closed GOPs, or a GOP if that is longer; scene cuts begin a "
+                 "With motion: most frames between closed GOPs, or a GOP if that is longer; scene cuts begin a "
                  "closed GOP, too [4 seconds]")
       .range(1, 1000000)
       .type_name("N")
@@ -288,7 +287,7 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .one_of({"fast", "dense"})
       .group(kStructureGroup);
   app.add_option("--block-size", options.block_size,
-                 "Side of the code blocks in samples [128, with --motion 256 in pictures of at most 720x576]")
+                 "Side of the code blocks in samples [128, with motion 256 in pictures of at most 720x576]")
       .one_of({32, 64, 128, 256})
       .group(kStructureGroup);
   app.add_option("--layers", options.layers,
@@ -355,7 +354,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.lossless = options.lossless;
   params.quality = options.quality;
   params.step = options.step;
-  params.gop_frames = options.gop;
+  params.gop_frames = app.typed("--gop") ? options.gop : EncoderParams{}.gop_frames;
   if (!options.levels.empty()) {
     std::tie(params.temporal_levels, params.spatial_levels) =
         parse_pair(options.levels, "--levels", "temporal x spatial levels, e.g. 4x5");
@@ -368,15 +367,17 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
             std::string(option) + " 9/7 cannot be lossless; the reversible wavelets are 5/3, 13/7 and haar");
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
-  params.motion = options.motion == "on" ? Motion::kOn : options.motion == "auto" ? Motion::kAuto : Motion::kOff;
+  const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
+  const bool stands_still = fast || options.preset == "fast" || app.typed("--temporal-wavelet");
+  const std::string motion = !options.motion.empty() ? options.motion : stands_still ? "off" : "auto";
+  params.motion = motion == "on" ? Motion::kOn : motion == "auto" ? Motion::kAuto : Motion::kOff;
   if (params.motion != Motion::kOff)
     params.effort = options.preset == "fast"   ? Effort::kFast
                     : options.preset == "slow" ? Effort::kSlow
                                                : Effort::kMedium;
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
-          "--keyint needs GOPs that refer to each other; add --motion on or auto");
+          "--keyint needs GOPs that refer to each other, and there is no motion; add --motion auto, or drop --keyint");
   params.key_interval = options.key_interval;
-  const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
   params.profile = fast ? Profile::kFast : Profile::kDense;
   if (app.typed("--block-size")) params.block_size = options.block_size;
   params.layers = options.layers;

@@ -121,12 +121,12 @@ struct CodingOptions {
   std::string preset = "medium";
   std::string tune = "psnr";
   bool no_scene_cuts = false;
-  int gop = EncoderParams{}.gop_frames;
+  int gop = 0;  ///< 0: as suits the video
   std::string levels;
   std::string spatial_wavelet;
   std::string temporal_wavelet;
   std::string layout = "dyadic";
-  std::string motion = "off";
+  std::string motion;  ///< empty: as suits the other options
   int key_interval = 0;
   std::string profile;
   int block_size = 128;

@@ -38,8 +38,8 @@ EncoderParams best_structure(const Command& app, EncoderParams params, VideoInpu
 }
 
 // What prediction does not have.
-constexpr const char* kWaveletOptions[] = {"--levels", "--wavelet", "--temporal-wavelet", "--layout", "--profile",
-                                           "--layers", "--motion"};
+constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
+                                           "--profile", "--layers",  "--motion",           "--keyint"};
 
 /// What the first part has chosen.
 void take_pinned(const EncodeOptions& options, const StreamLayout& first, EncoderParams& params) {
@@ -50,6 +50,7 @@ void take_pinned(const EncodeOptions& options, const StreamLayout& first, Encode
   params.spatial = first.header.spatial;
   params.temporal_levels = first.header.temporal_levels;
   params.levels_by_gop = first.header.levels_by_gop;
+  if (!first.header.motion) params.motion = Motion::kOff;
   params.spatial_levels = first.header.spatial_levels;
   params.gop_frames = first.header.gop_frames;
   params.moved_frames = first.header.moved;
@@ -126,6 +127,7 @@ bool asks_for_gpu(const Command& app) {
 void choose_prediction(const Command& app, const EncodeOptions& options, EncoderParams& params) {
   params.profile = Profile::kPredictive;
   params.effort = effort_of(options);
+  params.motion = Motion::kOff;
   if (!app.typed("--block-size")) params.block_size = 256;
   if (options.transform != "prediction") params.settings += " --transform prediction";  // otherwise it throws
 }
@@ -176,7 +178,8 @@ void choose_params(EncodeJob& job) {
   job.params = typed_params(options, job.common, job.app);
   require(!rounds_along_motion(job.params) || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
           "--device " + job.given.device +
-              ": --preset slow with --motion is coded on the CPU; leave the option out, or use another preset");
+              ": --preset slow with motion is coded on the CPU; leave the option out, add --motion off, or use "
+              "another preset");
   require(!options.resume || (options.output != "-" && !job.params.has_byte_target()), ErrorKind::kBadArgument,
           options.output == "-"
               ? "--resume keeps coded GOPs beside the output, which standard output does not allow; write to a file"

@@ -55,8 +55,8 @@ timed() {
 coded() { # NAME FRAMES PROCESSES THREADS: the stream is compared with that of before of as many frames
   local by=()
   [ "$3" = 0 ] || by=("${mpirun[@]}" -n "$3")
-  timed "$1" "$2" "${by[@]}" "$trivelet" encode "$input" out.tvl --preset "$preset" --gop 8 --frames ":$2" --device cpu \
-    --threads "$4"
+  timed "$1" "$2" "${by[@]}" "$trivelet" encode "$input" out.tvl --preset "$preset" --gop 8 --motion off \
+    --frames ":$2" --device cpu --threads "$4"
   [ -e "$preset.$2.tvl" ] || mv out.tvl "$preset.$2.tvl"
   [ ! -e out.tvl ] || cmp out.tvl "$preset.$2.tvl"
   rm -f out.tvl
@@ -65,13 +65,14 @@ coded() { # NAME FRAMES PROCESSES THREADS: the stream is compared with that of b
 echo "$("$trivelet" --version | head -n 1); $(nproc) cores; $(basename "$video"), $have frames"
 for preset in $presets; do
   rm -f base.fps ./*.tvl
-  "$trivelet" encode "$video" out.tvl --preset "$preset" --gop 8 --frames :24 --device cpu --threads 1 -y > said.txt 2>&1
+  "$trivelet" encode "$video" out.tvl --preset "$preset" --gop 8 --motion off --frames :24 --device cpu \
+    --threads 1 -y > said.txt 2>&1
   each=$(grep -o '[0-9.]* frames/s' said.txt | awk -v s="$seconds" '{ n = int($1 * s / 8) * 8; print n < 16 ? 16 : n }')
   free=$(df -B1 --output=avail . | tail -n 1)
   [ $((each * most)) -le $((free / 3 / frame_bytes)) ] || each=$((free / 3 / frame_bytes / most / 8 * 8))
   rm -f out.tvl
   lengthen $((each * most))
-  echo "--preset $preset --gop 8, $each frames for each process or thread"
+  echo "--preset $preset --gop 8 --motion off, $each frames for each process or thread"
   for n in $counts; do
     coded "$n processes of a thread" $((each * n)) "$n" 1
     [ -e base.fps ] || cp last.fps base.fps

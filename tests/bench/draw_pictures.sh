@@ -22,7 +22,7 @@ terminal() { # terminal WIDTH HEIGHT
 }
 
 # ------------------------------------------------------------------------------------------------------ rate, distortion
-codecs=("trivelet;Trivelet;#c0392b;2.6;7" "x265-medium;x265 medium;#34495e;1.2;5" "x264-medium;x264 medium;#2e86c1;1.2;9"
+codecs=("trivelet --motion off;Trivelet --motion off;#c0392b;2.6;7" "x265-medium;x265 medium;#34495e;1.2;5" "x264-medium;x264 medium;#2e86c1;1.2;9"
   "x264-intra;x264 intra;#7fb3d5;1.2;11" "htj2k;nvJPEG2000 HT;#1e8449;1.2;13" "j2k;nvJPEG2000;#58d68d;1.2;13"
   "openjpeg;OpenJPEG;#b7950b;1.2;3")
 {

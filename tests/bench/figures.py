@@ -80,12 +80,12 @@ def gpu_of(name: str) -> str:
 
 
 def block_summary() -> str:
-    names = {"fast": "`--preset fast`", "dense": "default"}
+    names = {"fast": "`--preset fast`", "dense": "`--motion off`"}
     rows = []
     for profile in ("fast", "dense"):
         for setting in ("-q 60", "--lossless"):
             wavelet = (profile, setting) == ("dense", "--lossless")  # which `auto` does not take there
-            cells = [f"`{setting} --transform wavelet`" if wavelet else f"{names[profile]}, `{setting}`"]
+            cells = [f"`{setting} --transform wavelet --motion off`" if wavelet else f"{names[profile]}, `{setting}`"]
             cpu = [r for r in rows_of("speed") if (r["profile"], r["setting"]) == (profile, setting)]
             cells += (
                 [
@@ -156,17 +156,17 @@ def block_rd() -> str:
     types = {"clip": str, "frames": int, "codec": str}
     points = [Point(**{k: types.get(k, float)(v) for k, v in r.items()}) for r in rows_of("rd")]
     clips = list(dict.fromkeys(p.clip for p in points))
-    codecs = [c for c in dict.fromkeys(p.codec for p in points) if c != "trivelet"]
+    codecs = [c for c in dict.fromkeys(p.codec for p in points) if c != "trivelet --motion off"]
     rows = []
     for codec in codecs:
         cells = [codec]
         for clip in clips:
             pick = lambda label: [p for p in points if p.clip == clip and p.codec == label]  # noqa: E731
-            bd = bd_rate(pick(codec), pick("trivelet"))
+            bd = bd_rate(pick(codec), pick("trivelet --motion off"))
             cells.append(f"{bd[0]:+.0f}".replace("-", "−") if bd else "–")
         rows.append(cells)
     frames = {p.clip: p.frames for p in points}
-    return table(["bits of Trivelet over those of", *(f"{c}, {frames[c]} frames" for c in clips)], rows) + source("rd")
+    return table(["bits of Trivelet with `--motion off` over those of", *(f"{c}, {frames[c]} frames" for c in clips)], rows) + source("rd")
 
 
 def block_targets() -> str:
@@ -193,13 +193,13 @@ def block_lossless() -> str:
         [r["clip"], *(f"{float(r[k]):.2f}" for k in ("ffv1", "openjpeg", "fast", "dense", "slow"))]
         for r in rows_of("lossless")
     ]
-    header = ["bits/pixel, wavelet", "FFV1", "OpenJPEG", "`--preset fast`", "`medium`", "`--preset slow`"]
+    header = ["bits/pixel, wavelet, `--motion off`", "FFV1", "OpenJPEG", "`--preset fast`", "`medium`", "`--preset slow`"]
     return table(header, rows) + source("lossless")
 
 
 def block_luma() -> str:
     rows = [
-        [f"`{r['options']}`" if r["options"] else "default", r["at_0.25"], r["at_0.5"], r["at_1"]]
+        [f"`{r['options']}`" if r["options"] else "`--motion off`", r["at_0.25"], r["at_0.5"], r["at_1"]]
         for r in rows_of("luma")
     ]
     return table(["luma of mobile, PSNR dB at", "0.25", "0.5", "1 bit/pixel"], rows) + source("luma")

@@ -200,12 +200,12 @@ on_cores() {
   for n in $cores; do
     [ "$n" -le "$(nproc)" ] || { echo "  $n processes: $(nproc) cores only"; continue; }
     # shellcheck disable=SC2086
-    timed "cores threads $n" "$count" "$trivelet" encode in.y4m threads.tvl --frames ":$count" --gop 8 --device cpu \
-      --threads "$n"
+    timed "cores threads $n" "$count" "$trivelet" encode in.y4m threads.tvl --frames ":$count" --gop 8 --motion off \
+      --device cpu --threads "$n"
     [ -n "$mpirun" ] || continue
     # shellcheck disable=SC2086
     timed "cores processes $n" "$count" $mpirun -n "$n" "$trivelet" encode in.y4m many.tvl --frames ":$count" --gop 8 \
-      --device cpu --threads 1 && same threads.tvl many.tvl "$n processes"
+      --motion off --device cpu --threads 1 && same threads.tvl many.tvl "$n processes"
   done
   printf '\n%-10s %10s %6s %10s %6s %10s %6s\n' cores threads times processes times "work" times
   for n in $cores; do
@@ -221,7 +221,7 @@ for film in $films; do
   case $film in
     fast) measure "fast" 6000 --profile fast -q 60 ;;
     dense-motion) measure "dense motion" 2000 --profile dense -q 60 --motion on ;;
-    dense) measure "dense" 3000 --profile dense -q 60 ;;
+    dense) measure "dense" 3000 --profile dense -q 60 --motion off ;;
     fast-motion) measure "fast motion" 3000 --profile fast -q 60 --motion on ;;
     *) fault "$film: none of the films" ;;
   esac

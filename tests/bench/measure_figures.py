@@ -125,14 +125,14 @@ def measure_speed(p: Program, out: Path) -> None:
         for setting in SETTINGS:
             encode, decode = [], []
             for _ in range(2):
-                stream, seconds = p.encode(clip, f"{setting} --profile {profile} --threads 1")
+                stream, seconds = p.encode(clip, f"{setting} --profile {profile} --motion off --threads 1")
                 encode.append(seconds)
                 decode.append(p.decode(stream, options="--threads 1"))
             frames = p.frames(stream)
             bpp = 8 * stream.stat().st_size / (1920 * 1080 * frames)
             rows.append([profile, setting, f"{bpp:.4f}", f"{p.psnr(clip, stream):.3f}"])
             rows[-1] += [f"{frames / min(encode):.2f}", f"{frames / min(decode):.2f}"]
-    how = "trivelet encode bbb.y4m s.tvl SETTING --profile PROFILE --threads 1; "
+    how = "trivelet encode bbb.y4m s.tvl SETTING --profile PROFILE --motion off --threads 1; "
     how += "trivelet decode s.tvl null --threads 1; best of 2"
     save(out, "speed", how, machine(), ["profile", "setting", "bpp", "psnr", "encode_fps", "decode_fps"], rows)
 
@@ -149,28 +149,28 @@ def measure_memory(p: Program, out: Path) -> None:
     film, stream, rows = clip_path("film"), p.work / "m.tvl", []
     for profile in ("fast", "dense"):
         for frames in (66, 120):
-            options = ["--profile", profile, "--frames", f":{frames}", "-y", "--quiet"]
+            options = ["--profile", profile, "--motion", "off", "--frames", f":{frames}", "-y", "--quiet"]
             encode = peak([p.path, "encode", str(film), str(stream), *options])
             rows.append([profile, frames, encode, peak([p.path, "decode", str(stream), "null", "--quiet"])])
-    how = "/usr/bin/time -v trivelet encode film.mp4 m.tvl --profile PROFILE --frames :N; trivelet decode m.tvl null"
+    how = "/usr/bin/time -v trivelet encode film.mp4 m.tvl --profile PROFILE --motion off --frames :N; trivelet decode m.tvl null"
     save(out, "memory", how, machine(), ["profile", "frames", "encode_mb", "decode_mb"], rows)
 
 
 def measure_targets(p: Program, out: Path) -> None:
     clip, rows = clip_path("basket"), []
     for target in ("--size 20k", "--size 100k", "--bpp 0.3", "--size 2000k", "--psnr 38"):
-        stream, _ = p.encode(clip, target)
+        stream, _ = p.encode(clip, target + " --motion off")
         kind, value = target.split()
         limit = {"--bpp": lambda v: int(float(v) * 416 * 240 * 100 / 8), "--size": lambda v: int(v[:-1]) * 1024}
         rows.append([target, stream.stat().st_size, limit[kind](value) if kind in limit else ""])
         rows[-1].append(f"{p.psnr(clip, stream):.2f}")
-    how = "trivelet encode BasketballPass.mkv s.tvl TARGET; trivelet compare BasketballPass.mkv s.tvl"
+    how = "trivelet encode BasketballPass.mkv s.tvl TARGET --motion off; trivelet compare BasketballPass.mkv s.tvl"
     save(out, "targets", how, machine(), ["target", "bytes", "limit", "psnr"], rows)
 
 
 def measure_truncate(p: Program, out: Path) -> None:
     clip, rows = clip_path("basket"), []
-    whole, _ = p.encode(clip, "-q 70", "whole.tvl")
+    whole, _ = p.encode(clip, "-q 70 --motion off", "whole.tvl")
     full = whole.stat().st_size
     for percent in (10, 20, 40, 60, 80):
         size, cut = full * percent // 100, p.work / "cut.tvl"
@@ -181,13 +181,13 @@ def measure_truncate(p: Program, out: Path) -> None:
             check=True,
         ).stderr
         predicted = re.search(r"predicted PSNR ([0-9.]+)", said)
-        coded, _ = p.encode(clip, f"--size {size}")
+        coded, _ = p.encode(clip, f"--size {size} --motion off")
         rows.append(
             [percent, predicted.group(1) if predicted else "", f"{p.psnr(clip, cut):.2f}", f"{p.psnr(clip, coded):.2f}"]
         )
     rows.append([100, "", f"{p.psnr(clip, whole):.2f}", full])
-    how = "trivelet encode BasketballPass.mkv whole.tvl -q 70; trivelet truncate whole.tvl cut.tvl --size N; "
-    how += "trivelet encode BasketballPass.mkv s.tvl --size N"
+    how = "trivelet encode BasketballPass.mkv whole.tvl -q 70 --motion off; trivelet truncate whole.tvl cut.tvl --size N; "
+    how += "trivelet encode BasketballPass.mkv s.tvl --size N --motion off"
     save(out, "truncate", how, machine(), ["percent", "predicted", "has", "coded_for_it"], rows)
 
 
@@ -200,18 +200,18 @@ def measure_lossless(p: Program, out: Path) -> None:
             cells.append(make_codec(codec, Path(p.path)).code(clip, 0, p.work).size)
         for options in ("--profile fast", "", "--preset slow"):
             cells.append(
-                p.encode(clip.raw, f"--lossless --transform wavelet {options} {' '.join(clip.trivelet_input())}")[0].stat().st_size
+                p.encode(clip.raw, f"--lossless --transform wavelet --motion off {options} {' '.join(clip.trivelet_input())}")[0].stat().st_size
             )
         rows.append([clip.name, clip.frames] + [f"{8 * size / clip.pixels:.3f}" for size in cells])
     how = "ffmpeg -c:v ffv1 -level 3 -coder 1 -context 1 -slices 4, or libopenjpeg; "
-    how += "trivelet encode CLIP s.tvl --lossless --transform wavelet …; 65 frames at most"
+    how += "trivelet encode CLIP s.tvl --lossless --transform wavelet --motion off …; 65 frames at most"
     save(out, "lossless", how, machine(), ["clip", "frames", "ffv1", "openjpeg", "fast", "dense", "slow"], rows)
 
 
 def measure_luma(p: Program, out: Path) -> None:
     clip, rows = load_clip(clip_path("mobile"), 128, p.work, luma=True), []
     for options in ("", " --preset slow"):
-        codec = make_codec(f"trivelet --gop {clip.frames}{options}", Path(p.path))
+        codec = make_codec(f"trivelet --motion off --gop {clip.frames}{options}", Path(p.path))
         points = [measure(codec, clip, bpp, Path(p.path), p.work) for bpp in (0.25, 0.5, 1)]
         rows.append([options.strip()] + [f"{point.psnr:.2f}" for point in points])
     how = "tests/bench/rd_claims luma mobile_cif_352x288_30f_yuv420p.mkv"
@@ -222,9 +222,9 @@ def measure_ends(p: Program, out: Path) -> None:
     rows = []
     for name in ("basket", "mobile", "walk"):
         clip = load_clip(clip_path(name), 65, p.work)
-        point = measure(make_codec("trivelet-q", Path(p.path)), clip, 50, Path(p.path), p.work)
+        point = measure(make_codec("trivelet-q --motion off", Path(p.path)), clip, 50, Path(p.path), p.work)
         rows.append([clip.name, f"{point.bpp:.3f}", f"{point.psnr:.2f}", f"{point.dip:.2f}"])
-    how = "tests/bench/rd --anchor trivelet-q --codecs trivelet-q --qualities 50 --frames 65 CLIP…"
+    how = "tests/bench/rd --anchor trivelet-q --codecs \"trivelet-q --motion off\" --qualities 50 --frames 65 CLIP…"
     save(out, "ends", how, machine(), ["clip", "bpp", "psnr", "dip"], rows)
 
 
@@ -259,7 +259,7 @@ def measure_gpu(p: Program, out: Path) -> None:
     for profile, setting in GPU_SETTINGS:
         table = p.work / "gpu.csv"
         repeat = "5" if profile == "fast" else "2"
-        command = [p.path, "bench", "gpu", str(clip), "--gop", "32", "--profile", profile, *setting.split()]
+        command = [p.path, "bench", "gpu", str(clip), "--gop", "32", "--profile", profile, "--motion", "off", *setting.split()]
         said = output_of([*command, "--repeat", repeat, "--codec-only", "--csv", str(table)])
         print(said, flush=True)
         bpp = re.search(r"([0-9.]+) bits per pixel", said).group(1)
@@ -267,7 +267,7 @@ def measure_gpu(p: Program, out: Path) -> None:
             for row in csv.DictReader(f):
                 if row["kind"] == "codec":
                     rows.append([profile, setting, bpp, row["what"], row["slots"], row["frames_per_second"]])
-    how = "trivelet bench gpu bbb.y4m --gop 32 --profile PROFILE SETTING --repeat 5 (dense: 2) --codec-only"
+    how = "trivelet bench gpu bbb.y4m --gop 32 --profile PROFILE --motion off SETTING --repeat 5 (dense: 2) --codec-only"
     save(out, "gpu_codec", how, gpu_name(), ["profile", "setting", "bpp", "way", "gops_in_flight", "fps"], rows)
 
 

@@ -57,7 +57,7 @@ def rows_of(program: str, device: str, clip: Path, short: Path, frames: int, fol
             continue
         where, _, threads = device.partition(":")
         on = ["--device", where, *(["--threads", threads] if threads else [])]
-        encode = [program, "encode", str(clip), str(stream), "--profile", profile, *setting.split(), *on]
+        encode = [program, "encode", str(clip), str(stream), "--profile", profile, "--motion", "off", *setting.split(), *on]
         coded, coded_work = timed(encode)
         decoded, decoded_work = timed([program, "decode", str(stream), "null", *on])
         written = timed([program, "decode", str(stream), str(video), *on])[0]

@@ -48,7 +48,7 @@ if [ $gpu = yes ]; then
   tests/bench/measure_figures.py gpu --out "$out"
   tests/bench/program_files.py --out "$out"
 else
-  curves rd --codecs trivelet,x264-medium,x265-medium,x264-intra,openjpeg --rates 0.1,0.25,0.5,1,2 --frames 65 \
+  curves rd --codecs "trivelet --motion off,x264-medium,x265-medium,x264-intra,openjpeg" --rates 0.1,0.25,0.5,1,2 --frames 65 \
     mobile_cif_352x288_30f_yuv420p.mkv calendar_720x576_24f_yuv420p.mkv walk_720x480_32f_yuv420p.mkv \
     BasketballPass_416x240_100f_yuv420p.mkv
   curves peers --codecs x264-medium,x265-medium,x264-intra,openjpeg --rates 0.4 bbb_1920x1080_24f_yuv420p.x264ll.mkv

@@ -71,16 +71,16 @@ all="--reduce 1 --temporal-reduce 1 --max-layers 2 --max-planes 5"
 dyadic_all="--reduce 1 --max-layers 2 --max-planes 5"
 
 # Dense, t+2D
-stream dense_lossless_yuv420p 40x24 yuv420p 6 moving "--lossless --gop 6 --levels 2x3" "$r1" "$t1" "$l2" "$p4" "$all"
+stream dense_lossless_yuv420p 40x24 yuv420p 6 moving "--motion off --lossless --gop 6 --levels 2x3" "$r1" "$t1" "$l2" "$p4" "$all"
 stream dense_lossless_gray16 24x17 gray16 5 noise "--lossless --gop 4 --levels 2x2 --wavelet 13/7 --temporal-wavelet 13/7" "$r1t1"
-stream dense_lossless_gbrp 24x16 gbrp 4 moving "--lossless --gop 4 --levels 1x2 --layers 2" "$r1t1" "$l1"
+stream dense_lossless_gbrp 24x16 gbrp 4 moving "--motion off --lossless --gop 4 --levels 1x2 --layers 2" "$r1t1" "$l1"
 stream dense_lossless_haar 24x16 gray10 7 moving "--lossless --gop 4 --levels 2x2 --wavelet haar --temporal-wavelet haar" "$r1t1" "$p4"
-stream dense_lossy_yuv420p 48x32 yuv420p 20 moving "-q 55 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
+stream dense_lossy_yuv420p 48x32 yuv420p 20 moving "--motion off -q 55 --gop 16 --levels 4x3 --layers 4" "$r1" "$t1" "$r1t1" "$l1" "$l2" "$p4" "$all"
 stream dense_lossy_gbrp10 32x24 gbrp10 8 moving "-q 50 --gop 8 --levels 2x3 --wavelet 5/3 --temporal-wavelet 5/3" "$r1t1" "$l1"
-stream dense_lossy_yuva420p 24x16 yuva420p 5 moving "-q 60 --gop 5 --levels 2x2" "$r1t1" "$p4"
-stream dense_visual 48x32 yuv420p 8 moving "-q 60 --gop 8 --levels 2x4 --tune visual" "$r1t1" "$l2"
-stream dense_rate 48x32 yuv420p 16 moving "--bpp 1 --gop 8 --levels 3x3 --layers 5" "$r1" "$t1" "$l1" "$l2" "$all"
-stream dense_rate_blocks 100x70 gray 4 moving "--bpp 1.2 --gop 4 --levels 2x3 --block-size 32 --layers 3" "$r1t1" "$l1"
+stream dense_lossy_yuva420p 24x16 yuva420p 5 moving "--motion off -q 60 --gop 5 --levels 2x2" "$r1t1" "$p4"
+stream dense_visual 48x32 yuv420p 8 moving "--motion off -q 60 --gop 8 --levels 2x4 --tune visual" "$r1t1" "$l2"
+stream dense_rate 48x32 yuv420p 16 moving "--motion off --bpp 1 --gop 8 --levels 3x3 --layers 5" "$r1" "$t1" "$l1" "$l2" "$all"
+stream dense_rate_blocks 100x70 gray 4 moving "--motion off --bpp 1.2 --gop 4 --levels 2x3 --block-size 32 --layers 3" "$r1t1" "$l1"
 stream dense_stills 100x70 gray 2 moving "-q 45 --gop 1 --levels 0x5 --block-size 64" "$r1" "--reduce 5"
 # Fast
 stream fast_lossless_yuv420p 40x24 yuv420p 6 moving "--profile fast --lossless --gop 6 --levels 2x3 --layers 3" "$r1" "$t1" "$l2" "$p4" "$all"
@@ -136,9 +136,9 @@ stream ahead_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform pred
 stream ahead_gray16 33x17 gray16 4 noise "--lossless --gop 4 --block-size 32 --transform prediction --preset fast"
 stream ahead_still 24x16 gray10 3 still "--lossless --gop 1 --transform prediction --preset fast"
 # Sizes
-stream one_sample 1x1 gray 3 moving "--lossless --gop 3 --levels 1x2"
-stream one_column 1x33 gray 6 moving "-q 60 --gop 6 --levels 2x3" "$r1t1"
-stream still_frames 24x16 yuv420p 8 still "-q 60 --gop 8 --levels 3x3" "$all"
+stream one_sample 1x1 gray 3 moving "--motion off --lossless --gop 3 --levels 1x2"
+stream one_column 1x33 gray 6 moving "--motion off -q 60 --gop 6 --levels 2x3" "$r1t1"
+stream still_frames 24x16 yuv420p 8 still "--motion off -q 60 --gop 8 --levels 3x3" "$all"
 
 # Extracts, and a stream whose end is lost
 other extract_dense reference_extract dense_rate.tvl extract_dense.tvl 1 1 3
@@ -158,7 +158,7 @@ echo "unfinished --keep-partial" >>"$work/list"
 if [ ! -e joined.tvl ]; then
   "$python" clip.py 40x24 yuv420p 8 moving >"$work/in.raw"
   for part in 0:4 4:8; do
-    "$trivelet" encode --quiet -t 1 --format raw --size 40x24 --pix-fmt yuv420p --joinable --gop 4 --levels 2x3 --layers 3 \
+    "$trivelet" encode --quiet -t 1 --format raw --size 40x24 --pix-fmt yuv420p --motion off --joinable --gop 4 --levels 2x3 --layers 3 \
       --frames $part ${first:+--pin-from "$first"} "$work/in.raw" "$work/${part%:*}.tvl"
     first=$work/0.tvl
   done

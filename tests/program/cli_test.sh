@@ -355,6 +355,27 @@ expect 0 info half.y4m
 expect_text out.txt '^length +5 frames'
 expect 2 encode clip.y4m s.tvl -y --layout dyadic
 expect 2 encode clip.y4m s.tvl -y --motion perhaps
+# What is not typed follows from what is.
+while read -r chosen options; do
+  # shellcheck disable=SC2086  # the options are words
+  expect 0 encode clip.y4m s.tvl -y $options
+  expect 0 info s.tvl --json
+  expect_text out.txt "\"motion\": $chosen"
+done <<'END'
+true
+true --lossless --keyint 20
+true --preset fast --motion auto
+true --preset fast --profile dense --motion on
+false --preset fast
+false --preset fast --profile dense
+false --profile fast
+false --temporal-wavelet 9/7
+false --gop 1
+false --levels 0x3
+false --lossless
+END
+expect 2 encode clip.y4m s.tvl -y --keyint 20 --preset fast
+expect_text err.txt 'keyint needs GOPs that refer'
 
 section "what limits"
 expect 0 encode clip.y4m s.tvl -y -v
@@ -467,9 +488,10 @@ expect 0 decode wavelet.tvl r1.yuv --reduce 1
 check "--reduce 1" test "$(size_of r1.yuv)" -eq $((10 * 40 * 24 * 3 / 2))
 expect 0 decode wavelet.tvl r2.yuv --reduce 2
 check "--reduce 2" test "$(size_of r2.yuv)" -eq $((10 * 20 * 12 * 3 / 2))
-expect 0 decode lossy.tvl t1.yuv --temporal-reduce 1
+expect 0 encode clip.y4m still.tvl --motion off
+expect 0 decode still.tvl t1.yuv --temporal-reduce 1
 check "--temporal-reduce 1" test "$(size_of t1.yuv)" -eq $((5 * 80 * 48 * 3 / 2))
-expect 0 decode lossy.tvl t2r1.yuv --temporal-reduce 2 --reduce 1
+expect 0 decode still.tvl t2r1.yuv --temporal-reduce 2 --reduce 1
 check "--temporal-reduce 2 --reduce 1" test "$(size_of t2r1.yuv)" -eq $((3 * 40 * 24 * 3 / 2))
 frame=$((80 * 48 * 3 / 2))
 for range in 3:7 0:1 :4 8: 9:10 3:100; do
@@ -497,7 +519,7 @@ expect 5 decode lossy.tvl memory.yuv --max-memory 1k
 check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
 
 section "plan"
-expect 0 encode clip.y4m planned.tvl -y --gop 4
+expect 0 encode clip.y4m planned.tvl -y --gop 4 --motion off
 for options in "" "--reduce 1" "--temporal-reduce 1 --max-layers 2" "--frames 5:7"; do
   # shellcheck disable=SC2086  # the options are words
   {
@@ -792,7 +814,7 @@ else
 fi
 
 section "memory"
-# What is held of 960x544, 4:2:0: two GOPs of 33 frames (52 MB) and the coefficients of the luma of one (69 MB), which
+# What is held of 960x544, 4:2:0, without motion: two GOPs of 33 frames (52 MB) and the coefficients of the luma of one (69 MB), which
 # the other components and the measured errors share; 80 MB are left for the program and what was coded. For 1080p the
 # same are 206, 274 and 100 MB. Sanitizers have memory of their own.
 if have python3 && have ldd && ! ldd "$trivelet" | grep -qE 'lib[at]san'; then
@@ -806,7 +828,7 @@ with open("memory.y4m", "wb") as f:
         f.write(b"FRAME\n")
         for width, rows in ((W, H), (W // 2, H // 2), (W // 2, H // 2)):
             f.write(b"".join(wave[(3 * y + 5 * t) % 11000 :][:width] for y in range(rows)))
-for options in ([], ["--lossless"]):
+for options in (["--motion", "off"], ["--lossless"]):
     subprocess.run([sys.argv[1], "encode", "memory.y4m", "memory.tvl", "-y", "--quiet", "--threads", "2", *options], check=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
     print(options, used, "MB of", LIMIT_MB)

@@ -26,6 +26,7 @@ from program import complain, failures  # noqa: E402
 
 WIDTH, HEIGHT = 64, 48
 SCENES = (21, 3, 40, 1, 18, 13)
+GOPS = ["--gop", "8", "--motion", "off"]  # where motion, which takes its time, is not what is tested
 IN_TIME = 60  # seconds, also under sanitizers
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 
@@ -104,14 +105,14 @@ def identity():
     same("lossless by prediction, which the first process chose", [*y4m, "--lossless", "--verify"], (3,))
     same("motion", [*y4m, "--motion", "on", "--keyint", "20"], (3,))
     same("a part of ten bits, no scenes", ["encode", "a.yuv", "--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", "yuv420p10",
-                                           "--frames", "5:70", "--no-scene-cuts", "--gop", "5", "-q", "80"], (2,))
-    same("a PSNR", [*y4m[:2], "--gop", "2", "--psnr", "40"], (3,))
-    same("a size", [*y4m[:2], "--gop", "2", "--size", "60k"], (2, 7) if FULL else (7,))
+                                           "--frames", "5:70", "--no-scene-cuts", "--gop", "5", "--motion", "off", "-q", "80"], (2,))
+    same("a PSNR", [*y4m[:2], "--gop", "2", "--motion", "off", "--psnr", "40"], (3,))
+    same("a size", [*y4m[:2], "--gop", "2", "--motion", "off", "--size", "60k"], (2, 7) if FULL else (7,))
     same("more processes than GOPs", ["encode", "a.y4m", "--frames", ":7"], (3,))
     # Who codes a GOP reads it and writes it, also when the first process has divided bytes.
-    one = run(["encode", "a.y4m", "one.tvl", "--gop", "8", "-y"])
+    one = run(["encode", "a.y4m", "one.tvl", *GOPS, "-y"])
     for options in ([], ["--size", "60k"]):
-        many = run(["encode", "a.y4m", "many.tvl", "--gop", "8", *options, "-y"], 3, talk="-v")
+        many = run(["encode", "a.y4m", "many.tvl", *GOPS, *options, "-y"], 3, talk="-v")
         coded = said_by("written by all", many, r"coded ([0-9]+) \+ ([0-9]+) \+ ([0-9]+) GOPs")
         if said_by("written by all", many, r"each read its own frames, ([0-9]+) GOPs were written by the process that coded them") != [sum(coded)]:
             complain("written by all: not all GOPs were written by who coded them", many)
@@ -130,12 +131,12 @@ def identity():
     run(["encode", "a.y4m", "lossless.tvl", "--lossless", "--preset", "fast", "-y"])
     same("sent", ["encode", "lossless.tvl", "--gop", "8", "--motion", "auto"], (3,))
     # From a pipe into a pipe. Standard output of what mpirun starts is a terminal of its own.
-    one = run(["encode", "-", "-", "--gop", "8"], input=Path("a.y4m").read_bytes())
+    one = run(["encode", "-", "-", *GOPS], input=Path("a.y4m").read_bytes())
     os.mkfifo("pipe.tvl")
     for _ in range(3):
         with open("a.y4m", "rb") as source, open("piped.tvl", "wb") as piped:
             reader = subprocess.Popen(["cat", "pipe.tvl"], stdout=piped)
-            many = run(["encode", "-", "pipe.tvl", "--gop", "8", "-y"], 2, stdin=source)
+            many = run(["encode", "-", "pipe.tvl", *GOPS, "-y"], 2, stdin=source)
             reader.wait(IN_TIME)
         if not launcher_crashed(many):
             break
@@ -157,7 +158,7 @@ def films():
     """Each process decodes every third stretch of a film, and who codes a GOP gets its frames from there."""
     if not make_film():
         return print("films of stretches: skipped, no ffmpeg with libx264")
-    film = ["encode", "film.mp4", "--gop", "8"]
+    film = ["encode", "film.mp4", *GOPS]
     same("a film", film, (2, 3, 7) if FULL else (7,))
     same("a film, motion", [*film, "--motion", "on", "--keyint", "20"], (3,))
     same("a film, plain GOPs and a size", [*film, "--no-scene-cuts", "--size", "60k"], (3,))
@@ -174,11 +175,11 @@ def films():
         at = int(part * whole.index(b"moov"))  # behind the pictures
         bad[at:at + 400] = bytes(400)
         Path("bad.mp4").write_bytes(bad)
-        if run(["encode", "bad.mp4", "one.tvl", "--gop", "8", "-y"]).returncode:
-            nothing_left(f"a film damaged at {part}", run(["encode", "bad.mp4", "x.tvl", "--gop", "8"], 3), "bad.mp4")
+        if run(["encode", "bad.mp4", "one.tvl", *GOPS, "-y"]).returncode:
+            nothing_left(f"a film damaged at {part}", run(["encode", "bad.mp4", "x.tvl", *GOPS], 3), "bad.mp4")
             found.add(int(3 * part))
         else:
-            same(f"a film damaged at {part}", ["encode", "bad.mp4", "--gop", "8"], (3,))
+            same(f"a film damaged at {part}", ["encode", "bad.mp4", *GOPS], (3,))
     if len(found) < 3:
         complain(f"films: damage was found in {found} of three stretches only")
     complaints()
@@ -200,7 +201,7 @@ def complaints():
     subprocess.run(["ffmpeg", "-v", "error", "-r", "25", "-i", "film.264", "-c", "copy", "-bsf:v", "setts=ts=N*40",
                     "complaint.mkv"], stderr=subprocess.DEVNULL, check=True)  # fmt: skip
     for n in (0, 2, 3):
-        result = run(["encode", "complaint.mkv", "x.tvl", "--gop", "8", "-y"], n, talk="--log-level=warn")
+        result = run(["encode", "complaint.mkv", "x.tvl", *GOPS, "-y"], n, talk="--log-level=warn")
         said = result.stderr.decode(errors="replace").count("FFmpeg complained")
         if result.returncode or said != 1:
             complain(f"a complaint of a decoder was said {said} times by {max(n, 1)} processes", result)
@@ -229,7 +230,7 @@ def answered(name, arguments, n, **how):
 
 def reading():
     """Streams are decoded, checked and compared by several."""
-    run(["encode", "a.y4m", "d.tvl", "--gop", "8", "-y"])
+    run(["encode", "a.y4m", "d.tvl", *GOPS, "-y"])
     run(["encode", "a.y4m", "m.tvl", "--gop", "8", "--motion", "on", "--keyint", "20", "-y"])
     run(["encode", "a.y4m", "l.tvl", "--gop", "8", "--lossless", "--preset", "fast", "-y"])
     decoded("a Y4M file", ["d.tvl"], "many.y4m", 3)
@@ -419,7 +420,7 @@ KILLED = ((0, "x.y4m"), (1, "x.y4m"), (2, "x.y4m"), (0, "x.pipe.y4m"), (2, "x.pi
 
 def killed_decoding():
     """Each process in turn, while all write a file, and while one writes what the others send."""
-    run(["encode", "a.y4m", "part.tvl", "--gop", "8", "--joinable", "-y"])
+    run(["encode", "a.y4m", "part.tvl", *GOPS, "--joinable", "-y"])
     joined = run(["join", *["part.tvl"] * 15, "-o", "long.tvl", "-y"])
     if joined.returncode:
         return complain("killed: no long stream", joined)

@@ -96,7 +96,7 @@ def main() -> int:
         encode = ["encode", clip, "--gop", "4", "--quiet"]
         kinds = {
             "fast": make(folder, "fast.tvl", [*encode, "--preset", "fast"]),
-            "dense": make(folder, "dense.tvl", [*encode, "--layers", "3"]),
+            "dense": make(folder, "dense.tvl", [*encode, "--layers", "3", "--motion", "off"]),
             "motion": make(folder, "motion.tvl", [*encode, "--motion", "on", "--keyint", "8"]),
             "prediction": make(folder, "prediction.tvl", [*encode, "--lossless", "--transform", "prediction"]),
             "volume": make(folder, "volume.tvl", ["encode", voxels, "--quiet"]),

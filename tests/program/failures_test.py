@@ -235,7 +235,7 @@ def main() -> int:
         clip(source)
         cut_clip = damaged(source, base / "cut.y4m", 0.7, True)
         for profile in ("fast", "dense"):
-            encode = ["encode", "--profile", profile, *GOPS]
+            encode = ["encode", "--profile", profile, "--motion", "off", *GOPS]
             stream = base / f"{profile}.tvl"
             result = run([*encode, source, stream])
             if result.returncode != 0:

@@ -191,7 +191,8 @@ def main() -> int:
         call("encode", folder / "volume.nrrd", volume, "--transform", "wavelet", "--gop", 8, "--block-size", 32, "--levels", "2x3",
              "--layers", 4, "--quiet")
         call("encode", folder / "volume.nrrd", predicted, "--transform", "prediction", "--gop", 8, "--block-size", 32, "--quiet")
-        call("encode", folder / "video.y4m", video, "--gop", 8, "--levels", "2x3", "--layers", 4, "--quiet", "-q", 80)
+        call("encode", folder / "video.y4m", video, "--gop", 8, "--levels", "2x3", "--layers", 4, "--motion", "off",
+             "--quiet", "-q", 80)
         for stream, name, request, less in (
             (volume, "volume, all", [], {}),
             (volume, "volume, an eighth of the width", ["--reduce", 3], {"reduce": 3}),

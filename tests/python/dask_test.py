@@ -136,7 +136,7 @@ class Dask(unittest.TestCase):
             for t in range(frames):
                 picture = np.add.outer(np.arange(height) * 2 + 3 * t, np.arange(width)) % 200 + noise.integers(0, 4, (height, width))
                 file.write(b"FRAME\n" + picture.astype(np.uint8).tobytes() + bytes([128]) * (width * height // 2))
-        options = ["--gop", "8", "--preset", "slow"]
+        options = ["--gop", "8", "--preset", "slow", "--motion", "off"]
         whole = self.folder / "whole.tvl"
         dask_video.run(PROGRAM, "encode", source, whole, "--joinable", *options)
         (self.folder / "die").write_text("")
