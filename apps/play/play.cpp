@@ -151,7 +151,6 @@ int run(Options options, const Common& common, const Command& app) {
   const Kept kept(player.input);
   require_tvl_file(player.input,
                    "is neither a Trivelet stream nor Matroska with one; use another player for other videos");
-  if (!player.compare.empty()) require_tvl_file(player.compare, "is neither a Trivelet stream nor Matroska with one");
   if (const std::optional<VolumeInStream> volume = volume_in(player.input, common))
     return show_volume(options, *volume, common, app);
   for (const char* option : {"--at", "--window"})
@@ -233,7 +232,11 @@ Action define_play(Command& app, Common& common) {
   app.add_footer(
       "Keys: space pause; left, right 5 s; down, up 60 s; . and , a frame forward, back; [ ] slower, faster;\n"
       "backspace normal speed; m mute; s screenshot; f or double click full screen; o controls; q quit.");
-  return [options, &common, app] { return naming(options->player.input, [&] { return run(*options, common, app); }); };
+  return [options, &common, app] {
+    const std::string& other = options->player.compare;  // errors of it are not named after the input
+    if (!other.empty()) require_tvl_file(other, "is neither a Trivelet stream nor Matroska with one");
+    return naming(options->player.input, [&] { return run(*options, common, app); });
+  };
 }
 
 }  // namespace trivelet::cli

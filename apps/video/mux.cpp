@@ -27,23 +27,17 @@ std::uint64_t copy(const StreamFile& file, io::StreamOutput& output) {
   return bytes;
 }
 
+bool is_whole(const StreamInfo& info) {
+  return info.complete && info.index_damage.empty() && info.header_damage.empty();
+}
+
 /// Throws unless the stream is whole: Matroska gets its times and packets from it.
 void require_whole(const StreamFile& file, const std::string& input, const Limits& limits) {
   require(file.source->seekable(), ErrorKind::kBadArgument,
           "'" + input + "': a pipe cannot be checked first; use a file");
-  const StreamInfo info = probe(*file.source, limits);
-  require(info.complete && info.index_damage.empty() && info.header_damage.empty(), ErrorKind::kBadStream,
+  require(is_whole(probe(*file.source, limits)), ErrorKind::kBadStream,
           "'" + input + "' is damaged or cut short; 'trivelet extract --keep-partial' keeps what is intact");
   file.source->seek(0);
-}
-
-/// Throws if the stream would exceed the limits. Damage is copied unchanged.
-void refuse_costly(ByteSource& source, const Limits& limits) try {
-  (void)probe(source, limits);
-  source.seek(0);
-} catch (const Error& e) {
-  if (e.kind() != ErrorKind::kBadStream) throw;
-  source.seek(0);
 }
 
 int run_mux(const Options& options, const Common& common) {
@@ -64,13 +58,20 @@ int run_demux(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
           "'" + options.output + "': demux writes the stream alone, a .tvl file");
+  require(options.input != "-", ErrorKind::kBadArgument, "a pipe cannot be checked first; use a file");
   require(io::holds_stream(options.input), ErrorKind::kBadStream,
           "'" + options.input + "' is not a Matroska file with a Trivelet stream");
   const StreamFile file = open_stream_file(options.input);
-  refuse_costly(*file.source, limits(common));
+  const bool whole = is_whole(probe(*file.source, limits(common)));  // of what is no stream nothing is written
+  file.source->seek(0);
   const auto output = open_stream_output(options.output, common, {});
   log::info("{} bytes", copy(file, *output));
-  return kExitDone;
+  if (whole) return kExitDone;
+  log::warn(
+      "'{}' is damaged or cut short, and so is what was written; 'trivelet extract --keep-partial' keeps what is "
+      "intact",
+      options.input);
+  return kExitBadStream;
 }
 
 }  // namespace

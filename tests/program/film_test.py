@@ -449,6 +449,16 @@ def test_findings(folder: Path, film: Path) -> None:
         (folder / "torn.tvl").write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
         said = run("mux", folder / "torn.tvl", folder / "torn.mkv", "-y", code=4)
         check(str(folder / "torn.tvl") in said, f"mux of damaged GOPs: {said}")
+    # A cut film is taken out as far as it goes, and it is told. Of what is no stream nothing is written.
+    run("mux", tvl, folder / "torn.mkv", "-y")
+    data = (folder / "torn.mkv").read_bytes()
+    (folder / "torn.mkv").write_bytes(data[: len(data) * 2 // 3])
+    check("cut short" in run("demux", folder / "torn.mkv", folder / "torn.tvl", "-y", code=4), "demux of a cut film")
+    run("decode", folder / "torn.tvl", "null", "--keep-partial", code=4)
+    (folder / "none.mkv").write_bytes((Path(__file__).resolve().parents[1] / "corrupt/matroska/blocks_beyond_their_group").read_bytes()[1:])
+    run("demux", folder / "none.mkv", folder / "none.tvl", code=4)
+    check(not (folder / "none.tvl").exists(), "demux of a film whose stream has no header")
+    check("pipe" in run("demux", "-", folder / "none.tvl", code=2), "demux of a pipe")
 
     # What is encrypted is not damaged, and an audio file is whole, but no video.
     ffmpeg("-i", film, "-map", "0:v", "-c", "copy", "-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "00" * 16,
