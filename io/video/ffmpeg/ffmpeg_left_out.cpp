@@ -187,6 +187,9 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   const bool has_alpha = format != nullptr && (format->flags & (AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL)) != 0;
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  // Films have texts at frames, too (the time code of MPEG-2): only what is a picture is looked at.
+  const auto is_called = [&demuxer](std::string_view name) { return demuxer.find(name) != std::string::npos; };
+  if (!is_called("image2") && !is_called("_pipe") && !is_called("apng")) return all;
   std::string names;
   int count = 0;
   const AVDictionaryEntry* text = nullptr;
