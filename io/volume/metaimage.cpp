@@ -69,6 +69,9 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
     } else if (key == "DimSize") {
       h.size.clear();
       for (const double v : numbers()) {
+        // Trackers write files of their positions alone.
+        require(v != 0, ErrorKind::kUnsupported,
+                in.name() + ": holds no pixels ('DimSize = " + value.substr(0, 60) + "')");
         if (!(v >= 1 && v <= 1e15 && v == std::floor(v))) bad_value();
         h.size.push_back(static_cast<std::uint64_t>(v));
       }

@@ -470,6 +470,8 @@ def test_bad_input(folder):
     zero = bytearray(good)
     zero[42:44] = b"\0\0"
     run("encode", save("zero.nii", bytes(zero)), out, code=4)
+    tracked = save("tracked.mha", b"ObjectType = Image\nNDims = 3\nDimSize = 0 0 93\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n")
+    check("holds no pixels" in run("encode", tracked, out, code=5)[1], "a file of positions alone")
     raw = save("v.raw", bytes(range(256)) * 2)
     run("encode", raw, out, "--size", "8x8x9", "--type", "u8", code=4)
     run("encode", raw, out, "--size", "8x8x8", "--type", "u7", code=2)
