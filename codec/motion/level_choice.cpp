@@ -7,7 +7,7 @@
 #include <iterator>
 #include <vector>
 
-#include "codec/motion/motion_kernels.h"
+#include "codec/motion/sad_kernels.h"
 
 namespace trivelet {
 
@@ -76,14 +76,13 @@ ReducedPicture reduced_picture(const Gop& gop, int frame, int factor, int bits) 
 
 class BlockPrediction {
  public:
-  BlockPrediction(const ReducedPicture& picture, int y, int x, const MotionKernels& kernels)
+  BlockPrediction(const ReducedPicture& picture, int y, int x, const FineSadKernels& kernels)
       : kernels_(kernels), y_(y), x_(x), width_(picture.width), block_(picture.at(y, x)) {}
 
   bool is_lost(const ReducedPicture& past, const ReducedPicture& other) {
     const int limit = own() * kLostShare / 100;
     if (find(past, first_) <= limit || find(other, second_) <= limit) return false;
-    return kernels_.satd_mean(block_, width_, first_, second_, kBlockSide, kBlockSide, kBlockSide, kEndlessCost) >
-           limit;
+    return kernels_.satd_of_mean(block_, width_, first_, second_, kBlockSide) > limit;
   }
 
  private:
@@ -93,7 +92,7 @@ class BlockPrediction {
     for (int j = 0; j < kBlockSide; ++j)
       for (int i = 0; i < kBlockSide; ++i) sum += block_[j * width_ + i];
     std::fill_n(first_, kBlockSide, static_cast<std::int16_t>((sum + kBlockSide * kBlockSide / 2) >> 6));
-    return kernels_.satd(block_, width_, first_, 0, kBlockSide, kBlockSide, kEndlessCost);
+    return kernels_.satd(block_, width_, first_, 0);
   }
 
   // The SATD that the best place in another picture leaves, to half a sample. `best` gets the samples there.
@@ -103,8 +102,7 @@ class BlockPrediction {
       const int j = y_ + dy, i = x_ + dx;
       if (j < 0 || i < 0 || j + kBlockSide > p.height || i + kBlockSide > p.width) return;
       constexpr int kPerSample = 4;
-      const int d = kernels_.sad(block_, width_, p.at(j, i), p.width, kBlockSide, kBlockSide, kEndlessCost) +
-                    kPerSample * (std::abs(dy) + std::abs(dx));
+      const int d = kernels_.sad(block_, width_, p.at(j, i), p.width) + kPerSample * (std::abs(dy) + std::abs(dx));
       if (d >= least) return;
       least = d;
       by = dy;
@@ -119,7 +117,7 @@ class BlockPrediction {
     const int y = y_ + by, x = x_ + bx;
     const std::int16_t* from = p.at(y, x);
     for (int j = 0; j < kBlockSide; ++j) std::copy_n(from + j * p.width, kBlockSide, best + j * kBlockSide);
-    int cost = kernels_.satd(block_, width_, best, kBlockSide, kBlockSide, kBlockSide, kEndlessCost);
+    int cost = kernels_.satd(block_, width_, best, kBlockSide);
     if (y < 1 || x < 1 || y + kBlockSide >= p.height || x + kBlockSide >= p.width) return cost;
     for (int hy = -1; hy <= 1; ++hy)
       for (int hx = -1; hx <= 1; ++hx) {
@@ -131,7 +129,7 @@ class BlockPrediction {
             between[j * kBlockSide + i] =
                 static_cast<std::int16_t>((s[0] + s[hx] + s[hy * p.width] + s[hy * p.width + hx] + 2) >> 2);
           }
-        const int d = kernels_.satd(block_, width_, between, kBlockSide, kBlockSide, kBlockSide, kEndlessCost);
+        const int d = kernels_.satd(block_, width_, between, kBlockSide);
         if (d >= cost) continue;
         cost = d;
         std::copy_n(between, kBlockSide * kBlockSide, best);
@@ -139,7 +137,7 @@ class BlockPrediction {
     return cost;
   }
 
-  const MotionKernels& kernels_;
+  const FineSadKernels& kernels_;
   int y_, x_, width_;
   const std::int16_t* block_;
   std::int16_t first_[kBlockSide * kBlockSide], second_[kBlockSide * kBlockSide];
@@ -150,7 +148,7 @@ class BlockPrediction {
 LevelChoice choose_levels(const Gop& gop, int bits, int most, ThreadPool& pool, SimdLevel simd) {
   const int frames = gop.frames();
   const int factor = reduction_of(gop.plane(0).shape.width, gop.plane(0).shape.height);
-  const MotionKernels& kernels = motion_kernels(resolve_simd(simd));
+  const FineSadKernels& kernels = fine_sad_kernels(resolve_simd(simd));
   std::vector<ReducedPicture> pictures(static_cast<std::size_t>(frames));
   pool.parallel_for(frames,
                     [&](int t, int) { pictures[static_cast<std::size_t>(t)] = reduced_picture(gop, t, factor, bits); });

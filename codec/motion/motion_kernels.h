@@ -1,4 +1,4 @@
-// The loops of motion compensation and motion search, compiled once per instruction set. All arithmetic is on integers,
+// The loops of motion compensation, compiled once per instruction set. All arithmetic is on integers,
 // so every table gives the same bits.
 #pragma once
 
@@ -47,28 +47,6 @@ struct MotionKernels {
   void (*widen)(std::int32_t* x, int n);
   /// Rounds kMotionFraction fractional bits away.
   void (*round)(std::int32_t* x, int n);
-
-  // Search: padded pictures of 16-bit samples.
-  /// Sum of absolute differences; rows and columns are multiples of 8. Stops after any multiple of 8 rows whose sum is
-  /// at least `limit`.
-  int (*sad)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
-             int columns, int limit);
-  /// Sum of absolute values of the 8x8 Hadamard transforms of the difference, divided by 5. `limit` as in sad().
-  int (*satd)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride, int rows,
-              int columns, int limit);
-  /// satd() of one 8x8 block against each of two others.
-  void (*satd_pair)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* const b[2],
-                    std::ptrdiff_t b_stride, int out[2]);
-  /// satd() of a block against the mean of two, (b + c + 1) >> 1.
-  int (*satd_mean)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, const std::int16_t* c,
-                   std::ptrdiff_t stride, int rows, int columns, int limit);
-  /// out[x] = (sum of motion_tap(phase, i) * in[x + i - 3], + 32) >> 6, the lower 16 bits.
-  void (*filter_rows16)(const std::int16_t* in, std::int16_t* out, int n, int phase);
-  /// The same along columns, for the phases of all three quarters: 2, 4 and 6. `out` must not overlap `in`.
-  void (*filter_columns16)(const std::int16_t* in, std::ptrdiff_t in_stride, std::int16_t* const out[3], int n);
-  /// out = 2 * a - b
-  void (*remainder)(const std::int16_t* a, std::ptrdiff_t a_stride, const std::int16_t* b, std::ptrdiff_t b_stride,
-                    std::int16_t* out, std::ptrdiff_t out_stride, int rows, int columns);
 };
 
 namespace scalar {

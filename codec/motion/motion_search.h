@@ -37,10 +37,10 @@ struct MotionPlane {
   MotionScale scale;
 };
 
-/// Bits of a decision whose probability is in i/256 .. (i + 1)/256.
-const std::array<float, 256>& bit_prices();
+/// Bits, in 1/256, of a decision whose probability is in i/256 .. (i + 1)/256.
+const std::array<int, 256>& bit_prices();
 /// Cost of a bit at a level.
-float search_lambda(const MotionSearchParams& params, int level);
+int search_lambda(const MotionSearchParams& params, int level);
 /// Reduction factor of the pictures that are searched first.
 int small_factor(int height, int width);
 

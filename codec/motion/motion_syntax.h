@@ -83,14 +83,14 @@ struct MotionRegion {
   std::array<bool, kMotionRegion * kMotionRegion> done{};
 
   MotionRegion() = default;
-  /// Region number `region` of the frame at place t of a level. `own` and `of_parent` are the cells of this frame and
-  /// of its parent.
+  /// Region number `region` of the frame at place t of a level. `own` and `parent_cells` are the cells of this frame
+  /// and of its parent.
   TRIVELET_HOST_DEVICE MotionRegion(const MotionGrid& of, const MotionPlaces& places, int t, int level, int region,
                                     int component_count, MotionCell* own, const MotionParent& p,
-                                    const MotionCell* of_parent)
+                                    const MotionCell* parent_cells)
       : grid(of),
         cells(own),
-        parent(of_parent),
+        parent(parent_cells),
         parent_behind(p.behind),
         parent_reference(static_cast<std::size_t>(p.reference)),
         components(component_count) {

@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "codec/motion/motion_choice.h"
-#include "codec/motion/motion_syntax.h"
+#include "codec/motion/motion_tree.h"
 #include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu::motion_parts {
@@ -19,9 +18,12 @@ inline constexpr unsigned kEachThreads = 256;
 inline constexpr int kPlanes = kQuarters * kQuarters;  // of a picture
 inline constexpr int kMostPlaces = 129;
 
-/// Added to the samples of all pictures: with it they, and interpolated samples, are positive and less than 2^14, so
-/// that two of them are added and subtracted in one word.
+/// Added to the samples of pictures of 16 bits: with it they are positive and less than 2^14, so that two of them are
+/// added and subtracted in one word.
 inline constexpr int kBias = 1 << 13;
+__host__ __device__ constexpr int bias_of(std::uint8_t) { return 0; }
+__host__ __device__ constexpr int bias_of(std::int16_t) { return kBias; }
+
 inline constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
 
 /// A picture with a frame around it.
@@ -37,11 +39,11 @@ struct Padded {
 struct CoarseBlocks {
   int height = 0, width = 0;  // of the smaller pictures
   int factor = 1;
-  int of_root = 1;  // along a side of a root block
+  int per_root = 1;  // along a side of a root block
   int rows = 0, columns = 0;
 };
 
-/// What the search of a level works with.
+/// What the search of a level works with. Pictures have the samples of motion_choice::searched().
 struct SearchOfLevel {
   MotionPlaces places;
   MotionGrid grid;
@@ -49,8 +51,8 @@ struct SearchOfLevel {
   int first = 0;  // number of the high frame that blockIdx.y counts from
   int count = 0;  // of high frames; if there is one more after them, it is that of a GOP that may close
   Padded picture;
-  const std::int16_t* whole = nullptr;
-  const std::int16_t* quarters = nullptr;
+  const std::byte* whole = nullptr;
+  const std::byte* quarters = nullptr;
   std::int16_t held[kMostPlaces] = {};  // which of these are of a place
   CoarseBlocks blocks;
   const MotionVector* coarse = nullptr;
@@ -60,32 +62,37 @@ struct SearchOfLevel {
   int component_height[4] = {}, component_width[4] = {};
   MotionScale scale[4] = {};
   MotionCell* cells = nullptr;
-  float lambda = 0, enough_per_cell = 0;
-  const float* prices = nullptr;
-  MotionContexts* contexts = nullptr;  // never changed
+  NodeMotion* nodes = nullptr;  // of these frames' root blocks
+  TreeSetting tree;
   // For MotionSearchParams::may_close: the places, and the results for them.
   MotionPlaces closed;
   const MotionVector* closed_coarse = nullptr;
   MotionCell* closed_cells = nullptr;
+
+  __host__ __device__ int root_columns() const { return (grid.columns + kMotionRoot - 1) / kMotionRoot; }
+  __host__ __device__ int roots() const { return (grid.rows + kMotionRoot - 1) / kMotionRoot * root_columns(); }
 };
 
-/// A picture of the first of these integers.
-void load_picture(const std::int32_t* from, int down, int bits, const Padded& p, std::int16_t* to,
-                  const Stream& stream);
 /// Sums of the samples of each cell; `cell_y` and `cell_x` are its size.
 void sum_cells(const std::int32_t* from, int height, int width, int cell_y, int cell_x, const MotionGrid& grid,
                std::int32_t* sums, const Stream& stream);
+/// What follows is there for samples of 8 and of 16 bits.
+/// A picture of the first of these integers.
+template <class T>
+void load_picture(const std::int32_t* from, int down, int bits, const Padded& p, T* to, const Stream& stream);
 /// A picture at all quarters of a sample, in the layout of columns_kernel().
-void interpolate(const std::int16_t* whole, const Padded& p, std::int16_t* planes, const Stream& stream);
+template <class T>
+void interpolate(const T* whole, const Padded& p, T* planes, const Stream& stream);
 /// `count` pictures without gaps.
-void shrink(const std::int16_t* whole, int count, const Padded& p, int factor, int height, int width,
-            std::int16_t* small, const Stream& stream);
+template <class T>
+void shrink(const T* whole, int count, const Padded& p, int factor, int height, int width, T* small,
+            const Stream& stream);
 /// The vectors of all blocks in reduced pictures, of all high frames; `first`: of the first frame of each level.
-void search_coarsely(const std::int16_t* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
+template <class T>
+void search_coarsely(const T* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
                      MotionVector* coarse, const Stream& stream);
 /// The cells of this many frames of a level, from s.first on; `closed`: and those of the first one if the GOP closes.
-void search_regions(const SearchOfLevel& s, bool closed, const Stream& stream);
-/// To be called before, once on each device.
-void prepare_regions();
+template <class T>
+void search_frames(const SearchOfLevel& s, bool closed, const Stream& stream);
 
 }  // namespace trivelet::gpu::motion_parts

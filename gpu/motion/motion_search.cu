@@ -36,29 +36,33 @@ DeviceMotionSearch::DeviceMotionSearch(const StreamHeader& header, int device, s
   for (std::size_t c = 0; c < components; ++c) integers += samples_of(static_cast<int>(c));
   const std::size_t sample_bytes =
       checked_mul(integers, static_cast<std::size_t>(header.video.format.bytes_per_sample()) * (places_ - 1));
+  const std::size_t roots = static_cast<std::size_t>((grid_.rows + kMotionRoot - 1) / kMotionRoot) *
+                            static_cast<std::size_t>((grid_.columns + kMotionRoot - 1) / kMotionRoot);
+  const std::size_t nodes = checked_mul(places_ / 2 + 2, roots * kNodes);
+  const std::size_t bytes = is_deep() ? 2 : 1;
   const std::size_t fixed =
-      sample_bytes + 4 * integers + 2 * checked_mul(places_, plane_ + small) +
+      sample_bytes + 4 * integers + bytes * checked_mul(places_, plane_ + small) + sizeof(NodeMotion) * nodes +
       places_ * (4 * components * cells + 2 * (sizeof(MotionCell) * cells + 2 * sizeof(MotionVector) * coarse));
-  const std::size_t picture = checked_mul(plane_, 2 * kPlanes);
+  const std::size_t picture = checked_mul(plane_, bytes * kPlanes);
   const std::size_t low = places_ / 2 + 1;
   pictures_ = memory < fixed ? 0 : std::min(low, (memory - fixed) / picture);
   if (!has_room()) return;
   held_.assign(pictures_, -1);
   samples_ = DeviceBuffer<std::byte>(sample_bytes);
   integers_ = DeviceBuffer<std::int32_t>(integers);
-  whole_ = DeviceBuffer<std::int16_t>(places_ * plane_);
-  quarters_ = DeviceBuffer<std::int16_t>(pictures_ * plane_ * kPlanes);
-  small_ = DeviceBuffer<std::int16_t>(places_ * small);
+  whole_ = DeviceBuffer<std::byte>(bytes * places_ * plane_);
+  quarters_ = DeviceBuffer<std::byte>(bytes * pictures_ * plane_ * kPlanes);
+  small_ = DeviceBuffer<std::byte>(bytes * places_ * small);
+  nodes_ = DeviceBuffer<NodeMotion>(nodes);
   sums_ = DeviceBuffer<std::int32_t>(components * places_ * cells);
   coarse_ = DeviceBuffer<MotionVector>(places_ * 2 * coarse);
   cells_ = DeviceBuffer<MotionCell>(places_ * cells);
   closed_coarse_ = DeviceBuffer<MotionVector>(places_ * 2 * coarse);
   closed_cells_ = DeviceBuffer<MotionCell>(places_ * cells);
   host_cells_ = PinnedBuffer<MotionCell>((places_ + static_cast<std::size_t>(header.temporal_levels)) * cells);
-  prices_ = DeviceBuffer<float>(bit_prices().size());
+  prices_ = DeviceBuffer<int>(bit_prices().size());
   contexts_ = DeviceBuffer<MotionContexts>(1);
   copy(prices_.data(), bit_prices().data(), bit_prices().size(), cudaMemcpyHostToDevice, stream_);
-  prepare_regions();
   const MotionContexts start;
   copy(contexts_.data(), &start, 1, cudaMemcpyHostToDevice, stream_);
   stream_.synchronize();
@@ -70,8 +74,8 @@ std::size_t DeviceMotionSearch::samples_of(int component) const {
 }
 
 std::size_t DeviceMotionSearch::device_bytes() const {
-  return samples_.size() + 4 * (integers_.size() + sums_.size() + prices_.size()) +
-         2 * (whole_.size() + quarters_.size() + small_.size()) +
+  return samples_.size() + 4 * (integers_.size() + sums_.size() + prices_.size()) + whole_.size() + quarters_.size() +
+         small_.size() + sizeof(NodeMotion) * nodes_.size() +
          sizeof(MotionVector) * (coarse_.size() + closed_coarse_.size()) +
          sizeof(MotionCell) * (cells_.size() + closed_cells_.size()) + sizeof(MotionContexts);
 }
@@ -111,20 +115,22 @@ std::vector<std::int32_t*> DeviceMotionSearch::integers_of(const DeviceMotionSea
 }
 
 // A picture of the first of these integers.
-void DeviceMotionSearch::load_picture(int place, int down, int bits) {
+template <class T>
+void DeviceMotionSearch::load_picture(int place, int down) {
   const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
-  motion_parts::load_picture(integers_.data(), down, bits, padded,
-                             whole_.data() + static_cast<std::size_t>(place) * plane_, stream_);
+  motion_parts::load_picture(integers_.data(), down, header_.video.format.bits, padded,
+                             at<T>(whole_, static_cast<std::size_t>(place) * plane_), stream_);
 }
 
 // Pictures of the GOP; the one at place 0 of an open GOP exists already.
-void DeviceMotionSearch::load(GopKey key, bool with_before, int bits) {
+template <class T>
+void DeviceMotionSearch::load(GopKey key, bool with_before) {
   const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
   const PixelFormat& f = header_.video.format;
   for (int i = 0; i < frames_; ++i) {
     const int place = i + first_place(key);
     const std::vector<std::int32_t*> integers = integers_of(*this, i);
-    load_picture(place, 0, bits);
+    load_picture<T>(place, 0);
     for (int c = 0; c < static_cast<int>(integers.size()); ++c) {
       const Shape s = header_.component_shape(c, 1);
       const bool chroma = f.is_chroma(c);
@@ -136,27 +142,28 @@ void DeviceMotionSearch::load(GopKey key, bool with_before, int bits) {
     }
   }
   const int first = with_before || key == GopKey::kFirst ? 0 : 1, count = frames_ + first_place(key);
-  shrink(whole_.data() + static_cast<std::size_t>(first) * plane_, count - first, padded, factor_, small_height_,
+  shrink(at<T>(whole_, static_cast<std::size_t>(first) * plane_), count - first, padded, factor_, small_height_,
          small_width_,
-         small_.data() + static_cast<std::size_t>(first) * static_cast<std::size_t>(small_height_) *
-                             static_cast<std::size_t>(small_width_),
+         at<T>(small_, static_cast<std::size_t>(first) * static_cast<std::size_t>(small_height_) *
+                           static_cast<std::size_t>(small_width_)),
          stream_);
   std::fill(held_.begin(), held_.end(), -1);
 }
 
+template <class T>
 std::vector<int> DeviceMotionSearch::hold(const std::vector<int>& wanted) {
   const Padded padded{height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
-  std::vector<int> of_place(places_, -1);
+  std::vector<int> picture_at(places_, -1);
   const auto keep = [&](std::size_t picture, int place) {
     held_[picture] = place;
-    of_place[static_cast<std::size_t>(place)] = static_cast<int>(picture);
+    picture_at[static_cast<std::size_t>(place)] = static_cast<int>(picture);
   };
   const auto is_wanted = [&](int place) { return std::find(wanted.begin(), wanted.end(), place) != wanted.end(); };
   for (std::size_t i = 0; i < held_.size(); ++i)
     if (held_[i] >= 0 && is_wanted(held_[i])) keep(i, held_[i]);
   std::size_t next = 0;
   for (const int place : wanted) {
-    if (of_place[static_cast<std::size_t>(place)] >= 0) continue;
+    if (picture_at[static_cast<std::size_t>(place)] >= 0) continue;
     // Those of no place are taken first.
     for (next = 0; next < held_.size() && held_[next] >= 0; ++next) {
     }
@@ -164,15 +171,16 @@ std::vector<int> DeviceMotionSearch::hold(const std::vector<int>& wanted) {
       for (next = 0; is_wanted(held_[next]); ++next) {
       }
     keep(next, place);
-    interpolate(whole_.data() + static_cast<std::size_t>(place) * plane_, padded,
-                quarters_.data() + next * kPlanes * plane_, stream_);
+    interpolate(at<T>(whole_, static_cast<std::size_t>(place) * plane_), padded,
+                at<T>(quarters_, next * kPlanes * plane_), stream_);
   }
-  return of_place;
+  return picture_at;
 }
 
+template <class T>
 void DeviceMotionSearch::search_level(int level, const MotionSearchParams& params) {
   SearchOfLevel s;
-  s.places = of_gop_;
+  s.places = gop_places_;
   s.grid = grid_;
   s.level = level;
   s.picture = {height_, width_, static_cast<std::ptrdiff_t>(stride_), static_cast<std::ptrdiff_t>(plane_)};
@@ -197,41 +205,46 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
     if (f.is_chroma(c)) s.scale[c] = {f.log2_chroma_w, f.log2_chroma_h};
   }
   s.cells = cells_.data();
-  s.lambda = search_lambda(params, level);
-  s.enough_per_cell = enough_per_cell(params.effort);
-  s.prices = prices_.data();
-  s.contexts = contexts_.data();
-  const bool closes = finds_closed(params, of_gop_);
-  s.closed = MotionPlaces(of_gop_.frames(), GopKey::kLast, of_gop_.levels);
+  s.nodes = nodes_.data();
+  s.tree = {height_,
+            width_,
+            factor_,
+            coarse_blocks_,
+            search_lambda(params, level),
+            enough_per_cell(params.effort),
+            prices_.data(),
+            contexts_.data()};
+  const bool closes = finds_closed(params, gop_places_);
+  s.closed = MotionPlaces(gop_places_.frames(), GopKey::kLast, gop_places_.levels);
   s.closed_coarse = closed_coarse_.data();
   s.closed_cells = closed_cells_.data();
-  if (level == of_gop_.levels - 1) {
-    search_coarsely(small_.data(), of_gop_, s.blocks, false, coarse_.data(), stream_);
-    if (closes) search_coarsely(small_.data(), s.closed, s.blocks, true, closed_coarse_.data(), stream_);
+  if (level == gop_places_.levels - 1) {
+    search_coarsely(at<T>(small_, 0), gop_places_, s.blocks, false, coarse_.data(), stream_);
+    if (closes) search_coarsely(at<T>(small_, 0), s.closed, s.blocks, true, closed_coarse_.data(), stream_);
   }
   const auto hold_for = [&](const std::vector<int>& wanted) {
-    const std::vector<int> held = hold(wanted);
+    const std::vector<int> held = hold<T>(wanted);
     for (std::size_t i = 0; i < held.size(); ++i) s.held[i] = static_cast<std::int16_t>(held[i]);
     return held;
   };
-  const std::vector<int> high = motion_frames(level, of_gop_);
+  const std::vector<int> high = motion_frames(level, gop_places_);
   std::size_t end = 0;
   const std::vector<int> for_closed = references_of({1 << level}, level, s.closed, pictures_, end);
   bool closed = !closes;  // it is done with the first frames that have this reference
   end = 0;
   for (std::size_t first = 0; first < high.size(); first = end) {
-    const std::vector<int> held = hold_for(references_of(high, level, of_gop_, pictures_, end));
+    const std::vector<int> held = hold_for(references_of(high, level, gop_places_, pictures_, end));
     const auto is_held = [&](int place) { return held[static_cast<std::size_t>(place)] >= 0; };
     const bool beside = !closed && std::all_of(for_closed.begin(), for_closed.end(), is_held);
     s.first = static_cast<int>(first);
     s.count = static_cast<int>(end - first);
-    search_regions(s, beside, stream_);
+    search_frames<T>(s, beside, stream_);
     closed = closed || beside;
   }
   if (closed) return;
   (void)hold_for(for_closed);
   s.count = 0;
-  search_regions(s, true, stream_);
+  search_frames<T>(s, true, stream_);
 }
 
 GopMotion DeviceMotionSearch::search(const Gop& gop, GopKey key, const std::int32_t* before,
@@ -239,7 +252,8 @@ GopMotion DeviceMotionSearch::search(const Gop& gop, GopKey key, const std::int3
   upload_samples(gop);
   if (before) {
     copy(integers_.data(), before, samples_of(0), cudaMemcpyHostToDevice, stream_);
-    load_picture(0, header_.lossless ? 0 : kMotionFraction, params.bits);
+    const int down = header_.lossless ? 0 : kMotionFraction;
+    is_deep() ? load_picture<std::int16_t>(0, down) : load_picture<std::uint8_t>(0, down);
   }
   find(key, before != nullptr, params);
   return end();
@@ -252,7 +266,7 @@ void DeviceMotionSearch::begin(const Gop& gop, GopKey key, DeviceMotionSearch* b
     before->uploaded_.hold(stream_);
     (void)integers_of(*before, before->frames_ - 1);
     before->read_by_next_.record(stream_);
-    load_picture(0, 0, params.bits);
+    is_deep() ? load_picture<std::int16_t>(0, 0) : load_picture<std::uint8_t>(0, 0);
   }
   find(key, before != nullptr, params);
 }
@@ -263,18 +277,18 @@ void DeviceMotionSearch::again(GopKey key) {
 }
 
 void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchParams& params) {
-  of_gop_ = MotionPlaces(frames_, key, params.levels);
+  gop_places_ = MotionPlaces(frames_, key, params.levels);
   params_ = params;
-  load(key, with_before, params.bits);
+  is_deep() ? load<std::int16_t>(key, with_before) : load<std::uint8_t>(key, with_before);
   high_.clear();
   const std::size_t cells = grid_.cells();
   for (int level = params.levels - 1; level >= 0; --level) {
-    search_level(level, params);
-    for (const int t : motion_frames(level, of_gop_)) high_.push_back(static_cast<std::size_t>(t));
+    is_deep() ? search_level<std::int16_t>(level, params) : search_level<std::uint8_t>(level, params);
+    for (const int t : motion_frames(level, gop_places_)) high_.push_back(static_cast<std::size_t>(t));
   }
   for (const std::size_t t : high_)
     copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
-  closed_levels_ = finds_closed(params, of_gop_) ? params.levels : 0;
+  closed_levels_ = finds_closed(params, gop_places_) ? params.levels : 0;
   for (std::size_t level = 0; level < static_cast<std::size_t>(closed_levels_); ++level)
     copy(host_cells_.data() + (places_ + level) * cells, closed_cells_.data() + (cells << level), cells,
          cudaMemcpyDeviceToHost, stream_);
@@ -285,9 +299,9 @@ GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
   check(cudaSetDevice(device_), "cudaSetDevice");
   done_.synchronize();
   GopMotion motion;
-  motion.places = of_gop_;
+  motion.places = gop_places_;
   motion.grid = grid_;
-  motion.fields.resize(static_cast<std::size_t>(of_gop_.count));
+  motion.fields.resize(static_cast<std::size_t>(gop_places_.count));
   motion.closed.resize(static_cast<std::size_t>(closed_levels_));
   const int high = static_cast<int>(high_.size()), all = high + closed_levels_;
   const auto fill = [&](int i) {

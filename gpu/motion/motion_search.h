@@ -8,7 +8,7 @@
 
 #include "codec/base/stream_header.h"
 #include "codec/motion/motion_search.h"
-#include "codec/motion/motion_syntax.h"
+#include "codec/motion/motion_tree.h"
 #include "gpu/device/device.h"
 
 namespace trivelet::gpu {
@@ -47,13 +47,23 @@ class DeviceMotionSearch final : public MotionSearcher {
 
   std::size_t samples_of(int component) const;
   void upload_samples(const Gop& gop);
-  void load(GopKey key, bool with_before, int bits);
-  void load_picture(int place, int down, int bits);
+  template <class T>
+  void load(GopKey key, bool with_before);
+  template <class T>
+  void load_picture(int place, int down);
   std::vector<std::int32_t*> integers_of(const DeviceMotionSearch& from, int frame);
   void find(GopKey key, bool with_before, const MotionSearchParams& params);
   /// The place of each interpolated picture, -1: none.
+  template <class T>
   std::vector<int> hold(const std::vector<int>& wanted);
+  template <class T>
   void search_level(int level, const MotionSearchParams& params);
+  /// Samples of pictures from a number on.
+  template <class T>
+  static T* at(DeviceBuffer<std::byte>& of, std::size_t sample) {
+    return reinterpret_cast<T*>(of.data()) + sample;
+  }
+  bool is_deep() const { return header_.video.format.bits > motion_choice::kByteBits; }
 
   StreamHeader header_;
   int device_;
@@ -67,25 +77,27 @@ class DeviceMotionSearch final : public MotionSearcher {
   Event uploaded_, samples_read_, read_by_next_;
   Event done_{false, true};
   int frames_ = 0;  // of the GOP
-  MotionPlaces of_gop_;
+  MotionPlaces gop_places_;
   MotionSearchParams params_;               // of the search begun last
   std::vector<std::size_t> high_;           // the places of its high frames
   std::vector<std::size_t> sample_origin_;  // bytes of the GOP, per component; one more at the end
   DeviceBuffer<std::byte> samples_;
   DeviceBuffer<std::int32_t> integers_;  // a frame of all components
-  DeviceBuffer<std::int16_t> whole_;     // [place]
-  DeviceBuffer<std::int16_t> quarters_;  // [picture][15 planes]
-  DeviceBuffer<std::int16_t> small_;     // [place]
-  DeviceBuffer<std::int32_t> sums_;      // [component][place][cell]
-  DeviceBuffer<MotionVector> coarse_;    // [place][reference][block]
-  DeviceBuffer<MotionCell> cells_;       // [place][cell]
+  // Samples of 8 bits, or of 16 if is_deep().
+  DeviceBuffer<std::byte> whole_;                  // [place]
+  DeviceBuffer<std::byte> quarters_;               // [picture][16 planes]
+  DeviceBuffer<std::byte> small_;                  // [place]
+  DeviceBuffer<std::int32_t> sums_;                // [component][place][cell]
+  DeviceBuffer<MotionVector> coarse_;              // [place][reference][block]
+  DeviceBuffer<MotionCell> cells_;                 // [place][cell]
+  DeviceBuffer<motion_choice::NodeMotion> nodes_;  // [frame of a level][root block][node]
   // The same for MotionSearchParams::may_close, which uses places at powers of two; on the host after the others, by
   // level.
   DeviceBuffer<MotionVector> closed_coarse_;
   DeviceBuffer<MotionCell> closed_cells_;
   int closed_levels_ = 0;
   PinnedBuffer<MotionCell> host_cells_;
-  DeviceBuffer<float> prices_;
+  DeviceBuffer<int> prices_;
   DeviceBuffer<MotionContexts> contexts_;
 };
 

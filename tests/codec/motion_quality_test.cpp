@@ -27,7 +27,7 @@ TEST(MotionQuality, IsBetterThanWithoutInEveryFormat) {
     p.motion = Motion::kOff;
     const auto still = encode(clip, p);
     EXPECT_LT(moving.size() * 10, still.size() * 9) << format;
-    EXPECT_NEAR(psnr(clip, decode(moving, {.threads = 2})), 38, 0.15) << format;
+    EXPECT_NEAR(psnr(clip, decode(moving, {.threads = 2})), 38, 0.2) << format;
   }
 }
 
@@ -146,7 +146,7 @@ TEST(MotionQuality, ErrorsInTheIndexComeFromWindows) {
         if (reached > 60)  // a few samples that are wrong by one
           EXPECT_GT(said, 60) << format << " " << layers;
         else
-          EXPECT_NEAR(said, reached, 0.4) << format << " " << lossless << " " << layers;
+          EXPECT_NEAR(said, reached, 0.5) << format << " " << lossless << " " << layers;
       }
       p.threads = 3;
       p.simd = SimdLevel::kScalar;
@@ -278,7 +278,7 @@ TEST(MotionQuality, OpenGopsKnowTheirErrors) {
     for (const GopInfo& g : info.gops)
       error += g.frames * error_of(g.layers[static_cast<std::size_t>(layers - 1)].error);
     const double said = 10 * std::log10(255 * 255 * 28 / error);
-    EXPECT_NEAR(said, psnr(clip, decode(lossy, {.max_layers = layers, .threads = 2})), layers < 4 ? 0.8 : 0.3)
+    EXPECT_NEAR(said, psnr(clip, decode(lossy, {.max_layers = layers, .threads = 2})), layers < 4 ? 0.8 : 0.4)
         << layers;
   }
 }

@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
 
 #include "codec/base/simd.h"
 #include "codec/motion/motion_field.h"
-#include "codec/motion/motion_kernels.h"
 #include "codec/motion/motion_lift.h"
+#include "codec/motion/sad_kernels.h"
 
 namespace trivelet {
 namespace {
@@ -330,68 +331,142 @@ TEST(MotionLift, LeavesOutFineLevels) {
 
 // ------------------------------------------------------------------------------------------------------------- search
 
-// Hadamard transforms of 8x8 differences, without any trick.
-int plain_satd(const std::int16_t* a, const std::int16_t* b, int stride, int rows, int columns) {
+// The sum of the magnitudes of the Hadamard transform of 8x8 differences, without any trick.
+template <class F>
+int plain_satd(const F& difference) {
   int total = 0;
-  for (int y = 0; y < rows; y += 8)
-    for (int x = 0; x < columns; x += 8)
-      for (int v = 0; v < 8; ++v)
-        for (int u = 0; u < 8; ++u) {
-          int sum = 0;
-          for (int j = 0; j < 8; ++j)
-            for (int i = 0; i < 8; ++i) {
-              const int at = (y + j) * stride + x + i;
-              const bool odd = std::popcount(static_cast<unsigned>(u & i)) % 2 != std::popcount(unsigned(v & j)) % 2;
-              sum += ((a[at] - b[at]) >> 3) * (odd ? -1 : 1);
-            }
-          total += std::abs(sum);
+  for (int v = 0; v < 8; ++v)
+    for (int u = 0; u < 8; ++u) {
+      int sum = 0;
+      for (int j = 0; j < 8; ++j)
+        for (int i = 0; i < 8; ++i) {
+          const bool odd = std::popcount(static_cast<unsigned>(u & i)) % 2 != std::popcount(unsigned(v & j)) % 2;
+          sum += difference(j, i) * (odd ? -1 : 1);
         }
-  return total * 8 / 5;
+      total += std::abs(sum);
+    }
+  return total;
 }
 
-TEST(MotionSearch, DistancesAreTheSameInAllKernels) {
+constexpr int kStride = 70;
+
+/// A block with the numbers that a kernel is to give for it.
+template <class T>
+struct PlainCosts {
+  const T *a, *b;
+  int cell_sad(int y, int x) const {
+    int sum = 0;
+    for (int j = 0; j < 8; ++j)
+      for (int i = 0; i < 8; ++i) sum += std::abs(a[(y + j) * kStride + x + i] - b[(y + j) * kStride + x + i]);
+    return sizeof(T) == 1 ? sum : sum >> kDeepShift;
+  }
+  int cell_satd(int y, int x) const {
+    return plain_satd([&](int j, int i) {
+             const int d = a[(y + j) * kStride + x + i] - b[(y + j) * kStride + x + i];
+             return sizeof(T) == 1 ? d : (d + (1 << (kDeepShift - 1))) >> kDeepShift;
+           }) /
+           2;
+  }
+  int sad(int size) const { return sum(size, &PlainCosts::cell_sad); }
+  int satd(int size) const { return sum(size, &PlainCosts::cell_satd); }
+
+ private:
+  int sum(int size, int (PlainCosts::*cell)(int, int) const) const {
+    int total = 0;
+    for (int y = 0; y < size; y += 8)
+      for (int x = 0; x < size; x += 8) total += (this->*cell)(y, x);
+    return total;
+  }
+};
+
+template <class T>
+void check_sad_kernels(const std::vector<T>& a, const std::vector<T>& b, const std::vector<T>& c) {
+  const PlainCosts<T> plain{a.data(), b.data()};
+  std::vector<T> mean(a.size()), constant(a.size(), b[0]);
+  for (std::size_t i = 0; i < a.size(); ++i) mean[i] = static_cast<T>((b[i] + c[i] + 1) >> 1);
+  for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+    if (simd > detected_simd()) continue;
+    const SadKernels<T>& k = sad_kernels(simd, T{});
+    for (const int size : {8, 16, 32, 64}) {
+      EXPECT_EQ(k.sad(a.data(), b.data(), kStride, size), plain.sad(size)) << size;
+      EXPECT_EQ(k.satd_of_mean(a.data(), b.data(), c.data(), kStride, size),
+                (PlainCosts<T>{a.data(), mean.data()}.satd(size)));
+      EXPECT_EQ(k.satd_of_plain(a.data(), b[0], kStride, size), (PlainCosts<T>{a.data(), constant.data()}.satd(size)));
+      std::int32_t cells[8];
+      k.satd_of_cells(a.data(), b.data(), kStride, size / 8, cells);
+      for (int i = 0; i < size / 8; ++i) EXPECT_EQ(cells[i], plain.cell_satd(0, 8 * i));
+    }
+    std::uint16_t sads[64];
+    k.sad_of_cells(a.data(), b.data(), kStride, sads);
+    for (int i = 0; i < 64; ++i) ASSERT_EQ(sads[i], plain.cell_sad(i / 8 * 8, i % 8 * 8));
+    const T* const many[3] = {b.data(), c.data() + 5, b.data() + kStride};
+    std::int32_t satds[3];
+    k.satd_of_many(a.data(), many, kStride, 3, satds);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(satds[i], (PlainCosts<T>{a.data(), many[i]}.cell_satd(0, 0)));
+    // The whole numbers are those of the plain filter, at any length.
+    std::vector<T> between[3];
+    for (auto& v : between) v.resize(33);
+    T* const out[3] = {between[0].data(), between[1].data(), between[2].data()};
+    for (const int step : {1, kStride}) {
+      const T* in = a.data() + 4 * kStride + 4;
+      k.interpolate(in, step, out, 33);
+      for (int q = 1; q < 4; ++q)
+        for (int x = 0; x < 33; ++x) {
+          int sum = 32;
+          for (int i = 0; i < kMotionTaps; ++i) sum += motion_tap(2 * q, i) * in[x + (i - kMotionTapsBefore) * step];
+          const int least = sizeof(T) == 1 ? 0 : -4096, most = sizeof(T) == 1 ? 255 : 4095;
+          ASSERT_EQ(between[q - 1][static_cast<std::size_t>(x)], std::clamp(sum >> 6, least, most));
+        }
+    }
+  }
+}
+
+TEST(MotionSearch, CostsAreTheSameInAllKernels) {
   std::mt19937 random(8);
-  constexpr int kStride = 70;
-  std::vector<std::int16_t> a(kStride * 65), b(a.size()), c(a.size()), mean(a.size());
+  std::vector<std::uint8_t> bytes[3];
+  std::vector<std::int16_t> deep[3];
+  for (const int range : {1, 300, 4095}) {
+    for (int i = 0; i < 3; ++i) {
+      bytes[i].resize(kStride * 65);
+      deep[i].resize(kStride * 65);
+      for (auto& x : bytes[i])
+        x = static_cast<std::uint8_t>(random() % static_cast<unsigned>(std::min(range + 1, 256)));
+      for (auto& x : deep[i]) x = static_cast<std::int16_t>(static_cast<int>(random() % (2 * range + 1)) - range);
+    }
+    if (range == 4095) {  // the largest sums
+      std::fill_n(bytes[0].begin(), bytes[0].size() / 2, std::uint8_t{255});
+      std::fill_n(bytes[1].begin(), bytes[1].size() / 2, std::uint8_t{0});
+      std::fill_n(deep[0].begin(), deep[0].size() / 2, std::int16_t{4095});
+      std::fill_n(deep[1].begin(), deep[1].size() / 2, std::int16_t{-4095});
+    }
+    check_sad_kernels(bytes[0], bytes[1], bytes[2]);
+    check_sad_kernels(deep[0], deep[1], deep[2]);
+  }
+}
+
+TEST(MotionSearch, FineCostsAreTheSameInAllKernels) {
+  std::mt19937 random(9);
+  std::vector<std::int16_t> a(kStride * 8), b(a.size()), c(a.size()), mean(a.size());
   for (const int range : {1, 300, 2047}) {
     for (auto* v : {&a, &b, &c})
       for (auto& x : *v) x = static_cast<std::int16_t>(static_cast<int>(random() % (2 * range + 1)) - range);
-    if (range == 2047) std::fill_n(a.begin(), a.size() / 2, std::int16_t{2047});
     for (std::size_t i = 0; i < a.size(); ++i) mean[i] = static_cast<std::int16_t>((b[i] + c[i] + 1) >> 1);
-    for (const int size : {8, 16, 32, 64}) {
-      int difference = 0;
-      for (int y = 0; y < size; ++y)
-        for (int x = 0; x < size; ++x)
-          difference +=
-              std::abs(a[static_cast<std::size_t>(y * kStride + x)] - b[static_cast<std::size_t>(y * kStride + x)]);
-      const int transformed = plain_satd(a.data(), b.data(), kStride, size, size);
-      for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
-        if (simd > detected_simd()) continue;
-        const MotionKernels& k = motion_kernels(simd);
-        EXPECT_EQ(k.sad(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), difference) << size;
-        EXPECT_EQ(k.satd(a.data(), kStride, b.data(), kStride, size, size, 1 << 30), transformed) << size;
-        // With a limit: that of so many rows of blocks as reach it.
-        for (const int rows : {8, size / 2}) {
-          if (rows < 8) continue;
-          const int of_rows = k.sad(a.data(), kStride, b.data(), kStride, rows, size, 1 << 30);
-          EXPECT_EQ(k.sad(a.data(), kStride, b.data(), kStride, size, size, of_rows), of_rows) << size;
-          const int of_blocks = plain_satd(a.data(), b.data(), kStride, rows, size);
-          EXPECT_EQ(k.satd(a.data(), kStride, b.data(), kStride, size, size, of_blocks), of_blocks) << size;
-        }
-        EXPECT_EQ(k.satd_mean(a.data(), kStride, b.data(), c.data(), kStride, size, size, 1 << 30),
-                  plain_satd(a.data(), mean.data(), kStride, size, size))
-            << size;
-        const std::int16_t* const two[2] = {b.data(), c.data() + size};
-        int of_two[2];
-        k.satd_pair(a.data(), kStride, two, kStride, of_two);
-        for (int i = 0; i < 2; ++i) EXPECT_EQ(of_two[i], plain_satd(a.data(), two[i], kStride, 8, 8));
-        std::vector<std::int16_t> rest(a.size(), 0);
-        k.remainder(a.data(), kStride, b.data(), kStride, rest.data(), kStride, size, size);
-        for (std::size_t i = 0; i < rest.size(); ++i) {
-          const bool inside = static_cast<int>(i) % kStride < size && static_cast<int>(i) / kStride < size;
-          ASSERT_EQ(rest[i], inside ? 2 * a[i] - b[i] : 0) << i;
-        }
-      }
+    const auto satd = [&](const std::vector<std::int16_t>& other) {
+      return plain_satd([&](int j, int i) {
+               const auto at = static_cast<std::size_t>(j * kStride + i);
+               return (a[at] - other[at]) >> 3;
+             }) *
+             8 / 5;
+    };
+    int sad = 0;
+    for (std::size_t j = 0; j < 8; ++j)
+      for (std::size_t i = 0; i < 8; ++i) sad += std::abs(a[j * kStride + i] - b[j * kStride + i]);
+    for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+      if (simd > detected_simd()) continue;
+      const FineSadKernels& k = fine_sad_kernels(simd);
+      EXPECT_EQ(k.sad(a.data(), kStride, b.data(), kStride), sad);
+      EXPECT_EQ(k.satd(a.data(), kStride, b.data(), kStride), satd(b));
+      EXPECT_EQ(k.satd_of_mean(a.data(), kStride, b.data(), c.data(), kStride), satd(mean));
     }
   }
 }
