@@ -332,7 +332,7 @@ void add_coding_options(Command& app, CodingOptions& options) {
 }
 
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
-                             const Common& common) {
+                             const Common& common, bool names_preset) {
   EncoderParams params;
   std::string target;
   for (const std::string& size : input.sizes) {
@@ -392,7 +392,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
                     : !options.bit_rate.empty()  ? "--bitrate " + options.bit_rate
                     : options.psnr > 0           ? fmt::format("--psnr {}", options.psnr)
                                                  : fmt::format("-q {}", options.quality);
-  if (options.preset != "medium") params.settings += " --preset " + options.preset;
+  if (names_preset && options.preset != "medium") params.settings += " --preset " + options.preset;
   if (options.tune != "psnr") params.settings += " --tune " + options.tune;
   for (const auto& [name, value] : app.typed_under(kStructureGroup)) params.settings += " " + name + " " + value;
   return params;

@@ -133,9 +133,10 @@ struct CodingOptions {
   int layers = EncoderParams{}.layers;
 };
 void add_coding_options(Command& app, CodingOptions& options);
-/// `app` reports which options were typed; they are stored in EncoderParams::settings.
+/// `app` reports which options were typed; they are stored in EncoderParams::settings. With `names_preset` the preset is,
+/// too; of a volume it would only say how long the encoder searched.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
-                             const Common& common);
+                             const Common& common, bool names_preset = true);
 /// The GOP length of motion and prediction depends on the pictures, unless --gop was typed.
 void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params);
 

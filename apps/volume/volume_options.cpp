@@ -142,7 +142,7 @@ int run_volume(const EncodeOptions& options, const Common& common, const Command
   require_stream_name(options.output);
   CodingOptions coding = options.coding;
   coding.lossless = false;
-  EncoderParams params = encoder_params(app, coding, options.reading, common);
+  EncoderParams params = encoder_params(app, coding, options.reading, common, false);
   const bool bounded = options.max_error >= 0 || options.max_error_hu >= 0;
   const bool other_target =
       params.target_bytes > 0 || app.typed("-q") || app.typed("--step") || app.typed("--bpp") || app.typed("--psnr");
@@ -154,7 +154,7 @@ int run_volume(const EncodeOptions& options, const Common& common, const Command
           "--ratio excludes the other targets: a file has one");
   if (!lossy) {
     coding.lossless = true;
-    params = encoder_params(app, coding, options.reading, common);
+    params = encoder_params(app, coding, options.reading, common, false);
   }
   VolumeCoding volume;
   volume.params = volume_params(options, params, app);

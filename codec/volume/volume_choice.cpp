@@ -41,6 +41,7 @@ bool wants_prediction(const std::optional<VolumeTransform>& transform) {
 std::string VolumeCandidate::text() const {
   std::string s;
   if (predictive) s = labels ? "labels and prediction" : "prediction";
+  if (ahead) s += " with static contexts";
   if (!predictive) switch (prediction) {
       case VolumePrediction::kNone:
         s = std::string(name_of(wavelet)) + " " + std::to_string(z_levels) + "x" + std::to_string(xy_levels);
@@ -77,6 +78,7 @@ void apply(const VolumeCandidate& c, int slab, CodingParams& p) {
     p.profile = Profile::kPredictive;
     p.moved_frames = false;
     p.labels = c.labels;
+    if (c.ahead) p.effort = Effort::kFast;
     p.layout = Layout::kT2d;
     p.spatial_levels = p.temporal_levels = 0;
     p.layers = 1;
@@ -169,7 +171,8 @@ std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingP
     encoder.push(gop);
   }
   encoder.finish();
-  return encoder.stats().stream_bytes;
+  const auto map_bytes = static_cast<std::uint64_t>(share() * static_cast<double>(serialise(map).size()));
+  return encoder.stats().stream_bytes + map_bytes;
 }
 
 // ------------------------------------------------------------------------------------------------------------- choice
@@ -220,10 +223,13 @@ class Chooser {
   VolumeCandidate choose() {
     start();
     if (wanted_.effort == VolumeEffort::kFast) {
-      if (palette_is_open_) best_.palette = has_holes(0.5);  // a palette pays without a trial
+      if (palette_is_open_) best_.palette = has_holes(0.5) && palette_is_short();  // a palette pays without a trial
       // The lower planes of large numbers cannot be predicted.
       if (choice_.predictive_is_possible() && map_of(best_).planes() == 1 && !is_colour()) best_.predictive = true;
-      best_.labels = best_.predictive && labels_may_pay();
+      if (best_.predictive && labels_may_pay()) {
+        consider(best_);
+        vary([](VolumeCandidate& c) { c.labels = true; });
+      }
       return best_;
     }
     if (choice_.predictive_is_possible()) {
@@ -268,18 +274,28 @@ class Chooser {
     // A palette does not pay for a few missing values.
     const bool palette = palette_is_open_ && has_holes(0.95);
     const bool labels = labels_may_pay();
-    if (palette || along_fourth || labels) consider(best_);
+    const bool ahead = is_small();
+    if (palette || along_fourth || labels || ahead) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
     if (labels) vary([](VolumeCandidate& c) { c.labels = true; });
+    if (labels && palette && best_.palette) vary([](VolumeCandidate& c) { c.palette = false; });  // labels need none
+    if (ahead) vary([](VolumeCandidate& c) { c.ahead = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
   }
 
-  /// Few values, in regions or of two kinds.
+  /// Whether the trial codes the whole volume, or blocks have so few samples that their tables of frequencies matter,
+  /// of which static contexts have fewer.
+  bool is_small() const {
+    constexpr std::uint64_t kFewSlices = 4;
+    return trial_.share() >= 1 || choice_.volume.all_slices() <= kFewSlices;
+  }
+
+  /// One value, or few in regions or of two kinds.
   bool labels_may_pay() const {
     constexpr std::size_t kMostLabels = 4096;
     constexpr double kLeastInside = 0.4;  // scans in air reach it, too, and are then tried in vain
     const std::size_t values = choice_.analysis.distinct();
-    return values > 1 && values <= kMostLabels && (values == 2 || trial_.inside_regions() > kLeastInside);
+    return values > 0 && values <= kMostLabels && (values <= 2 || trial_.inside_regions() > kLeastInside);
   }
 
   const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? *choice_.palette : choice_.plain; }
@@ -290,6 +306,9 @@ class Chooser {
   bool has_holes(double share) const {
     return static_cast<double>(choice_.palette->last + 1) < share * static_cast<double>(choice_.plain.last);
   }
+
+  /// Whether the palette takes less than half a bit a voxel, the least that numbers without holes save.
+  bool palette_is_short() const { return 16 * serialise(*choice_.palette).size() < choice_.volume.voxels(); }
 
   void try_predictions() {
     if (!choice_.prediction_is_possible()) return;
@@ -350,8 +369,8 @@ class Chooser {
     const std::uint64_t bytes = trial_.code(map_of(c), c, params_, wanted_.slab.value_or(0));
     if (wanted_.on_remark) wanted_.on_remark("tried " + c.text() + ": " + std::to_string(bytes) + " bytes");
     const bool is_wavelet = !c.predictive && c.prediction == VolumePrediction::kNone;
-    // A wavelet gets a bonus of 1 %, because it also offers reduced sizes and qualities.
-    const double weight = is_wavelet ? 1 : 1.01;
+    // A wavelet gets a bonus of 1 %, because it also offers reduced sizes and qualities; `slow` wants the fewest bytes.
+    const double weight = is_wavelet || slow_ ? 1 : 1.01;
     if (const double cost = weight * static_cast<double>(bytes); cost < least_) {
       least_ = cost;
       best_ = c;

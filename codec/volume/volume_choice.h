@@ -16,8 +16,9 @@ namespace trivelet {
 /// One way to code a volume.
 struct VolumeCandidate {
   bool palette = false;
-  bool predictive = false;  ///< predictive profile; the members below `labels` do not apply
+  bool predictive = false;  ///< predictive profile; the members below `ahead` do not apply
   bool labels = false;      ///< predictive: blocks may be coded as labels
+  bool ahead = false;       ///< predictive: static contexts, whatever the effort
   VolumePrediction prediction = VolumePrediction::kNone;
   VolumeOrder order = VolumeOrder::kFile;
   Wavelet wavelet = Wavelet::kCdf53;
@@ -45,8 +46,8 @@ class VolumeTrial {
   double share() const { return static_cast<double>(piece_.voxels()) / static_cast<double>(whole_.voxels()); }
   /// The share of voxels, of those looked at, that equal the ones to the left, above, and in the slice before.
   double inside_regions() const;
-  /// The bytes of the piece's stream with a candidate. `params` has everything but the structure, `map` everything but
-  /// prediction and order.
+  /// The bytes of the piece's stream with a candidate, and the piece's share of those of the map. `params` has
+  /// everything but the structure, `map` everything but prediction and order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, CodingParams params, int slab) const;
 
  private:

@@ -593,7 +593,11 @@ struct Front {
   const std::vector<std::uint8_t>& mask;
   std::vector<std::uint8_t> envelope;
   bool has_table = false;
-  bool has_cuts = false;
+  bool measures = false;  ///< errors of the layers become known
+  /// A single layer without any error needs no box that says so.
+  bool has_cuts(const Plan& plan) const {
+    return measures && !(plan.coding.layers == 1 && plan.coding.lossless && plan.map.exact());
+  }
 };
 
 /// Adds the boxes of the plan. Returns the bytes reserved for the front table.
@@ -607,7 +611,7 @@ std::size_t add_boxes(const VolumeDescription& volume, const Front& front, Plan&
     room = room_for_front_table(volume, plan);
     boxes.insert(boxes.begin(), empty_front_table(room));
   }
-  if (front.has_cuts) {  // reserves the box for the errors of layers, which are written later
+  if (front.has_cuts(plan)) {  // reserves the box for the errors of layers, which are written later
     VolumeCuts unknown;
     unknown.cuts.resize(static_cast<std::size_t>(plan.coding.layers));
     boxes.push_back({kCutsBox, serialise(unknown)});
@@ -737,8 +741,10 @@ VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& param
     throw;
   }
   std::vector<std::uint8_t> cuts = serialise(result.cuts);
-  append_crc(cuts);
-  again->replace(cuts_at, cuts.data(), cuts.size());
+  if (front.has_cuts(plan)) {
+    append_crc(cuts);
+    again->replace(cuts_at, cuts.data(), cuts.size());
+  }
   // As a reader sees them: rounded, or unknown where a field cannot hold them.
   result.cuts = parse_volume_cuts(cuts.data(), cuts.size());
   result.verified = true;

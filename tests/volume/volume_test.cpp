@@ -111,7 +111,8 @@ TEST(Volume, every_kind_comes_back) {
             EXPECT_EQ(d.info.map, way.palette ? VolumeMapKind::kPalette : VolumeMapKind::kAffine);
             EXPECT_EQ(d.info.order, way.fourth_axis ? VolumeOrder::kFourthAxis : VolumeOrder::kFile);
             EXPECT_EQ(d.info.prediction == VolumePrediction::kNone, *params.transform == VolumeTransform::kWavelet);
-            EXPECT_EQ(d.info.cuts, coded.result.cuts);
+            // A single layer without errors has no box that says so.
+            EXPECT_EQ(d.info.cuts, coded.result.cuts.cuts.size() > 1 ? coded.result.cuts : VolumeCuts{});
             EXPECT_EQ(coded.result.cuts.cuts.back().max_error, 0);
             EXPECT_EQ(coded.result.stats.stream_bytes, coded.bytes.size());
           }
@@ -173,7 +174,7 @@ TEST(Volume, bytes_do_not_depend_on_threads_or_reading_back) {
   const Decoded d = decode(plain.bytes);
   EXPECT_TRUE(d.info.cuts.cuts.empty());
   EXPECT_EQ(d.voxels, voxels);
-  EXPECT_LT(plain.bytes.size(), one.bytes.size());
+  EXPECT_LE(plain.bytes.size(), one.bytes.size());
 }
 
 class SlicesInOrder final : public SliceSource {
