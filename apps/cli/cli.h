@@ -133,8 +133,8 @@ struct CodingOptions {
   int layers = EncoderParams{}.layers;
 };
 void add_coding_options(Command& app, CodingOptions& options);
-/// `app` reports which options were typed; they are stored in EncoderParams::settings. With `names_preset` the preset is,
-/// too; of a volume it would only say how long the encoder searched.
+/// `app` reports which options were typed; they are stored in EncoderParams::settings. With `names_preset` the preset
+/// is, too; of a volume it would only say how long the encoder searched.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common, bool names_preset = true);
 /// The GOP length of motion and prediction depends on the pictures, unless --gop was typed.

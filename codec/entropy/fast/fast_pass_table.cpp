@@ -34,8 +34,8 @@ void add_gains(double m, std::uint32_t known, int x, const double* offset, LaneS
 }
 
 // Adds up to kColumns coefficients of a row, from a multiple of kColumns on. Returns the number of their planes. Most
-// coefficients are below a step and add energy alone, which takes no branch; each partial sum is added to in the order of
-// columns, as LaneSums::add() would.
+// coefficients are below a step and add energy alone, which takes no branch; each partial sum is added to in the order
+// of columns, as LaneSums::add() would.
 template <class T>
 int add_columns(const T* row, int count, float inverse_step, const double* offset, LaneSums& energy, LaneSums* gain) {
   using Magnitude = decltype(limited_magnitude(T(), inverse_step));
