@@ -171,6 +171,10 @@ def test_left_out(folder: Path) -> None:
     profile = b"p\0\0" + zlib.compress(bytes(128))
     photoshop = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 4, 3, 4, 8, 4) + bytes(12) + b"\0\0" + bytes(48)
     cmyk = "CMYK, of which FFmpeg makes RGB"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "upright.jpg")
+    upright = (folder / "upright.jpg").read_bytes()
+    turned = [upright[:2] + b"\xff\xe1" + struct.pack(">H", 8 + len(e)) + b"Exif\0\0" + e + upright[2:]
+              for e in (exif, exif.replace(b"\0\6", b"\0\7"))]  # fmt: skip
     cases = {
         "one.tif": (tiff(1, {274: 1}), ""),
         "three.tif": (tiff(3, {}), "2 more pictures"),
@@ -180,6 +184,8 @@ def test_left_out(folder: Path) -> None:
         "plain.png": (png(), ""),
         "turned.png": (png((b"eXIf", exif)), "orientation 6"),
         "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),
+        "turned.jpg": (turned[0], ""),  # kept as the rotation of the stream
+        "mirrored.jpg": (turned[1], "mirroring"),
         "mask.ico": (icon(), "transparency (its mask)"),
     }  # fmt: skip
     coded = folder / "left_out.tvl"

@@ -10,9 +10,17 @@ namespace trivelet::io {
 
 namespace {
 
+/// Of the container or of the first picture; null without one.
+const std::int32_t* display_matrix(const AVStream& stream, const AVFrame& first) {
+  const std::uint8_t* bytes = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+  const AVFrameSideData* data = av_frame_get_side_data(&first, AV_FRAME_DATA_DISPLAYMATRIX);
+  if (bytes == nullptr && data != nullptr) bytes = data->data;
+  return reinterpret_cast<const std::int32_t*>(bytes);
+}
+
 /// Degrees clockwise from a display matrix, to the nearest quarter turn.
-int rotation_of(const std::uint8_t* matrix) {
-  const double counterclockwise = av_display_rotation_get(reinterpret_cast<const std::int32_t*>(matrix));
+int rotation_of(const std::int32_t* matrix) {
+  const double counterclockwise = av_display_rotation_get(matrix);
   if (std::isnan(counterclockwise)) return 0;
   const int quarters = static_cast<int>(std::lround(-counterclockwise / 90.0));
   return ((quarters % 4) + 4) % 4 * 90;
@@ -61,11 +69,13 @@ VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AV
   info.field_order = field_order_of(first);
   info.frames = stream->nb_frames > 0 ? static_cast<std::uint64_t>(stream->nb_frames) : 0;
   info.colour = colour_of(first, samples);
-  if (const std::uint8_t* matrix = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr))
-    info.rotation = rotation_of(matrix);
-  else if (const AVFrameSideData* data = av_frame_get_side_data(&first, AV_FRAME_DATA_DISPLAYMATRIX))
-    info.rotation = rotation_of(data->data);
+  if (const std::int32_t* matrix = display_matrix(*stream, first)) info.rotation = rotation_of(matrix);
   return info;
+}
+
+bool is_mirrored(const PictureDecoder& decoder, const AVFrame& first) {
+  const std::int32_t* m = display_matrix(decoder.stream(), first);
+  return m != nullptr && static_cast<double>(m[0]) * m[4] < static_cast<double>(m[1]) * m[3];
 }
 
 double seconds_of(const PictureDecoder& decoder) {

@@ -193,8 +193,8 @@ class FfmpegReader final : public FrameReader {
   void find_left_out(const std::string& path, const AVFrame& first) {
     const PictureDecoder& decoder = pictures_.decoder();
     const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
-    const std::vector<std::string> all =
-        left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
+    std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
+    if (is_mirrored(decoder, first)) all.emplace_back("mirroring");
     if (all.empty()) return;
     left_out_fields_ = file && file->is_heif ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";
     left_out_fields_ += " are read and these are left out: ";
