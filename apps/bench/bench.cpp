@@ -125,8 +125,7 @@ void draw_plane(const MutableVolumeView& plane, const VideoInfo& info, int compo
   }
 }
 
-Clip synthesise(const Options& options, const Common& common, const Command& app, EncoderParams& params,
-                ThreadPool& pool) {
+Clip synthesise(const Options& options, const Common& common, EncoderParams& params, ThreadPool& pool) {
   Clip clip;
   clip.info.width = 1920;
   clip.info.height = 1080;
@@ -140,7 +139,7 @@ Clip synthesise(const Options& options, const Common& common, const Command& app
     clip.info.frame_rate = parse_frame_rate(options.reading.frame_rate);
     clip.info.time_base = {clip.info.frame_rate.den, clip.info.frame_rate.num};
   }
-  choose_gop_frames(app, clip.info, params);
+  choose_gop_frames(options.coding, clip.info, params);
   const int gop_frames = params.gop_frames;
   const Texture back(1);
   const Texture front(2);
@@ -156,13 +155,13 @@ Clip synthesise(const Options& options, const Common& common, const Command& app
   return clip;
 }
 
-Clip load(const Options& options, const Common& common, const Command& app, EncoderParams& params) {
+Clip load(const Options& options, const Common& common, EncoderParams& params) {
   FrameRange range;
   range.end = static_cast<std::uint64_t>(options.frames);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   Clip clip;
   clip.info = input.info();
-  choose_gop_frames(app, clip.info, params);
+  choose_gop_frames(options.coding, clip.info, params);
   for (;;) {
     Gop gop(clip.info, params.gop_frames);
     if (!input.read(gop)) break;
@@ -387,8 +386,7 @@ int run(const Options& options, const Common& common, const Command& app, bool o
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
           "--format describes an input file, but there is none: the clip is synthesised");
   ThreadPool pool(common.threads);
-  const Clip clip =
-      options.input.empty() ? synthesise(options, common, app, params, pool) : load(options, common, app, params);
+  const Clip clip = options.input.empty() ? synthesise(options, common, params, pool) : load(options, common, params);
 
   if (on_gpu) {
     require(options.plot.empty() || !options.csv.empty(), ErrorKind::kBadArgument,

@@ -354,7 +354,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.lossless = options.lossless;
   params.quality = options.quality;
   params.step = options.step;
-  params.gop_frames = app.typed("--gop") ? options.gop : EncoderParams{}.gop_frames;
+  params.gop_frames = options.gop > 0 ? options.gop : EncoderParams{}.gop_frames;
   if (!options.levels.empty()) {
     std::tie(params.temporal_levels, params.spatial_levels) =
         parse_pair(options.levels, "--levels", "temporal x spatial levels, e.g. 4x5");
@@ -398,8 +398,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   return params;
 }
 
-void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params) {
-  if (app.typed("--gop")) return;
+void choose_gop_frames(const CodingOptions& options, const VideoInfo& video, EncoderParams& params) {
+  if (options.gop > 0) return;
   if (params.motion != Motion::kOff) params.gop_frames = moving_gop_frames(video, params.effort);
   if (params.profile == Profile::kPredictive) params.gop_frames = predicted_gop_frames(video, params.effort);
 }

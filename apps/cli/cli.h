@@ -137,8 +137,8 @@ void add_coding_options(Command& app, CodingOptions& options);
 /// is, too; of a volume it would only say how long the encoder searched.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common, bool names_preset = true);
-/// The GOP length of motion and prediction depends on the pictures, unless --gop was typed.
-void choose_gop_frames(const Command& app, const VideoInfo& video, EncoderParams& params);
+/// The GOP length of motion and prediction depends on the pictures, unless `options` names one.
+void choose_gop_frames(const CodingOptions& options, const VideoInfo& video, EncoderParams& params);
 
 // Values.
 

@@ -16,13 +16,13 @@ namespace trivelet::cli {
 
 namespace {
 
-/// --preset slow: typed options stay.
-EncoderParams best_structure(const Command& app, EncoderParams params, VideoInput& beginning) {
+/// --preset slow: typed options stay, and a GOP length that --for chose. 0: none is given.
+EncoderParams best_structure(const Command& app, int gop_frames, EncoderParams params, VideoInput& beginning) {
   FixedStructure fixed;
   fixed.temporal_wavelet = app.typed("--temporal-wavelet");
   fixed.spatial_wavelet = app.typed("--wavelet");
   fixed.levels = app.typed("--levels");
-  fixed.gop_frames = app.typed("--gop");
+  fixed.gop_frames = gop_frames > 0;
   params = search_structure(
       beginning.info(), [&](Gop& gop, int index) { return beginning.read_frames(gop, index, 1) == 1; }, params, fixed,
       [](const StructureTrial& t) {
@@ -94,8 +94,8 @@ void choose_structure(EncodeJob& job) {
   // For a first part, the search sees the frames that it would see of the whole: it may read beyond the part.
   const FrameRange shown = options.joinable ? FrameRange{job.range.first} : job.range;
   VideoInput beginning(options.input, reader_options(options.reading, job.common), job.common, shown);
-  choose_gop_frames(job.app, beginning.info(), job.params);
-  job.params = best_structure(job.app, job.params, beginning);
+  choose_gop_frames(options.coding, beginning.info(), job.params);
+  job.params = best_structure(job.app, options.coding.gop, job.params, beginning);
 }
 
 }  // namespace
