@@ -151,10 +151,31 @@ def tiff(pages: int, fields: dict, order: str = "<") -> bytes:
     return data
 
 
-def png(*chunks: tuple) -> bytes:
-    """A grey picture of 4 x 3, with more chunks."""
-    rows = zlib.compress(b"".join(bytes([0, 1, 2, 3, row]) for row in range(3)))
-    all_chunks = [(b"IHDR", struct.pack(">IIBBBBB", 4, 3, 8, 0, 0, 0, 0)), *chunks, (b"IDAT", rows), (b"IEND", b"")]
+def grey_rows() -> bytes:
+    return zlib.compress(b"".join(bytes([0, 1, 2, 3, row]) for row in range(3)))
+
+
+def animation(has_default: bool) -> bytes:
+    """PNG of two pictures in motion. The first may be shown in their place instead, and one is left."""
+    control = [(b"fcTL", struct.pack(">IIIIIHHBB", i, 4, 3, 0, 0, 1, 10, 0, 0)) for i in (0, 1)]
+    count = (b"acTL", struct.pack(">II", 1 if has_default else 2, 0))
+    second = (b"fdAT", struct.pack(">I", 1 if has_default else 2) + grey_rows())
+    return png(count, behind=(control[0], second)) if has_default else png(count, control[0], behind=(control[1], second))
+
+
+def jpeg(images: int, folder: Path) -> bytes:
+    """A JPEG whose application segment lists so many pictures, as cameras of several lenses write them (MPO)."""
+    path = folder / "listed.jpg"
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=32x24", "-frames:v", "1", path)
+    data = path.read_bytes()
+    listed = b"MPF\0MM\0*" + struct.pack(">IHHHIIHHIII", 8, 2, 0xB000, 7, 4, 0x30313030, 0xB001, 4, 1, images, 0)
+    return data[:2] + b"\xff\xe2" + struct.pack(">H", len(listed) + 2) + listed + data[2:] * images
+
+
+def png(*chunks: tuple, behind: tuple = ()) -> bytes:
+    """A grey picture of 4 x 3, with more chunks before and behind its samples."""
+    head = (b"IHDR", struct.pack(">IIBBBBB", 4, 3, 8, 0, 0, 0, 0))
+    all_chunks = [head, *chunks, (b"IDAT", grey_rows()), *behind, (b"IEND", b"")]
     coded = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in all_chunks)
     return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
@@ -187,6 +208,11 @@ def test_left_out(folder: Path) -> None:
         "turned.jpg": (turned[0], ""),  # kept as the rotation of the stream
         "mirrored.jpg": (turned[1], "mirroring"),
         "mask.ico": (icon(), "transparency (its mask)"),
+        "moved.png": (animation(False), ""),
+        "shown.png": (animation(True), "the default picture, which is not part of the animation"),
+        "one.jpg": (jpeg(1, folder), ""),
+        "two.jpg": (jpeg(2, folder), "1 more picture"),
+        "three.mpo": (jpeg(3, folder), "2 more pictures"),
     }  # fmt: skip
     coded = folder / "left_out.tvl"
     for name, (data, told) in cases.items():
@@ -201,6 +227,12 @@ def test_left_out(folder: Path) -> None:
         (folder / "cut.tif").write_bytes(data[:size])
         result = subprocess.run([program.path, "encode", folder / "cut.tif", coded, "-y"], capture_output=True)
         check(result.returncode in (0, 4, 5), f"{size} bytes of a TIFF: {result.returncode} {result.stderr.decode()}")
+    for name in ("big.tif", "big.other"):  # as much as tells what it is
+        (folder / name).write_bytes(b"II+\0\x08\0\0\0\x10" + bytes(100))
+        said = run("encode", folder / name, coded, "-y", code=5)
+        check("BigTIFF" in said and "tiffcp" in said, f"BigTIFF is not damage: {said}")
+    said = run("encode", "-", coded, "-y", code=5, stdin=tiff(2, {}))
+    check("from files alone" in said, f"pictures that FFmpeg reads from no pipe: {said}")
     (folder / "lab.tif").write_bytes(tiff(1, {262: 8}))
     said = run("encode", folder / "lab.tif", coded, "-y", code=5)
     check("decoder does not read it" in said and "damaged" not in said, f"what FFmpeg does not decode is not damaged: {said}")

@@ -22,9 +22,9 @@ def check(good: bool, what: str) -> None:
         complain(what)
 
 
-def run(*arguments, code: int = 0) -> str:
+def run(*arguments, code: int = 0, stdin: bytes = b"") -> str:
     """What the program said, on both outputs."""
-    result = subprocess.run([path, *map(str, arguments)], capture_output=True, timeout=120)
+    result = subprocess.run([path, *map(str, arguments)], input=stdin, capture_output=True, timeout=120)
     said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
     check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
     return said

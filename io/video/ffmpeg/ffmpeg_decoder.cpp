@@ -82,6 +82,15 @@ bool means_unsupported(const std::string& message) {
          message.find("not implemented") != std::string::npos;
 }
 
+// True for pictures of which the demuxer takes everything up to the end of the file, because no parser finds theirs.
+bool needs_file(const AVFormatContext& input, const AVStream& stream) {
+  const std::string_view demuxer = input.iformat->name;
+  if (demuxer.size() < 5 || demuxer.substr(demuxer.size() - 5) != "_pipe") return false;
+  AVCodecParserContext* const parser = av_parser_init(stream.codecpar->codec_id);
+  av_parser_close(parser);
+  return parser == nullptr;
+}
+
 }  // namespace
 
 BufferPtr open_cuda_device(int number) {
@@ -168,6 +177,9 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   for (unsigned i = 0; i < input_->nb_streams; ++i)
     if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
   stream_ = input_->streams[index];
+  require(source_ == nullptr || source_->size() || !needs_file(*input_, *stream_), ErrorKind::kUnsupported,
+          name_ + ": FFmpeg reads pictures of this type (" + avcodec_get_name(stream_->codecpar->codec_id) +
+              ") from files alone; write it to a file first");
   require(av_dict_get(input_->metadata, "ASF_Protection_Type", nullptr, 0) == nullptr, ErrorKind::kUnsupported,
           name_ + " is encrypted; decrypt it first");
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "io/source.h"
 
@@ -17,7 +18,8 @@ namespace trivelet::io {
 namespace {
 
 constexpr std::uint64_t kMostMeta = 1 << 20;
-constexpr int kMostBoxes = 16;  // in front of 'meta'
+constexpr int kMostBoxes = 16;        // in front of 'meta'
+constexpr int kMostChunks = 100'000;  // of PNG, segments of JPEG
 constexpr const char* kCmyk = "CMYK, of which FFmpeg makes RGB";
 
 std::uint64_t big_endian(std::string_view bytes) {
@@ -119,37 +121,79 @@ class TiffDirectories {
   std::uint64_t first_ = 0;  ///< where the first directory is
 };
 
+/// What there is from a position of a file on, as if it were a file of its own.
+ReadAt part_of(const InputBytes& file, std::uint64_t begin, std::uint64_t size) {
+  return [&file, begin, size](std::uint64_t at, char* to, std::size_t count) {
+    const std::uint64_t most = at < size ? size - at : 0;
+    return file.read_at(begin + at, to, static_cast<std::size_t>(std::min<std::uint64_t>(count, most)));
+  };
+}
+
+void name_others(std::uint64_t others, PictureFile& picture) {
+  if (others == 0) return;
+  constexpr std::uint64_t kMost = 1000;
+  picture.left_out.push_back((others < kMost ? std::to_string(others) : "1000 or more") +
+                             (others == 1 ? " more picture" : " more pictures"));
+}
+
 constexpr std::uint64_t kOrientation = 274;
 
 PictureFile describe_tiff(const TiffDirectories& directories) {
   constexpr std::uint64_t kPhotometric = 262;
   constexpr std::uint64_t kSeparated = 5;
   PictureFile picture;
-  if (const std::size_t others = directories.others(); others > 0)
-    picture.left_out.push_back((others < 1000 ? std::to_string(others) : "1000 or more") +
-                               (others == 1 ? " more picture" : " more pictures"));
+  name_others(directories.others(), picture);
   if (directories.field(kPhotometric) == kSeparated) picture.left_out.emplace_back(kCmyk);
   picture.orientation = directories.field(kOrientation);
   return picture;
 }
 
-/// The orientation of PNG is in a chunk of Exif.
+/// The orientation of PNG is in a chunk of Exif. Animations may have a picture for programs that show none: it is the
+/// one in IDAT where no fcTL stands before it.
 PictureFile describe_png(const InputBytes& file) {
-  constexpr int kMostChunks = 100'000;
   constexpr std::uint64_t kMostExif = 1 << 16;
   PictureFile picture;
+  bool is_animation = false;
+  bool has_default = true;
   std::uint64_t at = 8;
   for (int i = 0; i < kMostChunks; ++i) {
     std::array<char, 8> head{};
     if (file.read_at(at, head.data(), head.size()) != head.size()) break;
     const std::uint64_t size = big_endian({head.data(), 4});
-    if (std::string_view(head.data() + 4, 4) == "eXIf" && size <= kMostExif)
-      picture.orientation =
-          TiffDirectories([&](std::uint64_t from, char* to, std::size_t count) {
-            const std::uint64_t most = from < size ? size - from : 0;
-            return file.read_at(at + 8 + from, to, static_cast<std::size_t>(std::min<std::uint64_t>(count, most)));
-          }).field(kOrientation);
+    const std::string_view name(head.data() + 4, 4);
+    if (name == "acTL") is_animation = true;
+    if (name == "fcTL") has_default = false;
+    if (name == "IDAT" && std::exchange(is_animation, false) && has_default)
+      picture.left_out.emplace_back("the default picture, which is not part of the animation");
+    if (name == "eXIf" && size <= kMostExif)
+      picture.orientation = TiffDirectories(part_of(file, at + 8, size)).field(kOrientation);
     at += 12 + size;
+  }
+  return picture;
+}
+
+/// Several pictures in a file of JPEG are listed in an application segment. Source: CIPA DC-007 (MPO).
+PictureFile describe_jpeg(const InputBytes& file) {
+  constexpr std::uint64_t kNumberOfImages = 0xB001;
+  PictureFile picture;
+  std::uint64_t at = 2;
+  for (int i = 0; i < kMostChunks; ++i) {
+    std::array<char, 8> head{};
+    if (file.read_at(at, head.data(), head.size()) != head.size() || head[0] != '\xff') break;
+    if (head[1] == '\xff') {  // fills
+      ++at;
+      continue;
+    }
+    const std::uint64_t size = big_endian({head.data() + 2, 2});
+    if (head[1] == '\xda' || size < 2) break;
+    constexpr std::uint64_t kInFront = 6;  // the size and "MPF\0"
+    if (head[1] == '\xe2' && size > kInFront && std::string_view(head.data() + 4, 4) == std::string_view("MPF\0", 4)) {
+      const std::uint64_t images =
+          TiffDirectories(part_of(file, at + 2 + kInFront, size - kInFront)).field(kNumberOfImages);
+      name_others(images > 1 ? images - 1 : 0, picture);
+      break;
+    }
+    at += 2 + size;
   }
   return picture;
 }
@@ -165,6 +209,9 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.size() < head.size()) return std::nullopt;
   if (begin.substr(4, 4) == "ftyp" && is_heif_picture(begin.substr(8, 4))) return describe_heif(file);
   if (begin.substr(0, 4) == "\x89PNG") return describe_png(file);
+  if (begin.substr(0, 3) == "\xff\xd8\xff") return describe_jpeg(file);
+  if (begin.substr(0, 4) == std::string_view("II+\0", 4) || begin.substr(0, 4) == std::string_view("MM\0+", 4))
+    return PictureFile{.is_big_tiff = true, .left_out = {}};
   constexpr std::string_view kCmykMode("\0\4", 2);
   if (begin.substr(0, 4) == "8BPS")
     return begin.substr(24, 2) == kCmykMode ? PictureFile{.left_out = {kCmyk}} : PictureFile{};

@@ -14,11 +14,12 @@ namespace trivelet::io {
 struct PictureFile {
   bool is_heif = false;               ///< AVIF, HEIC
   bool in_tiles = false;              ///< HEIF: the picture is put together from others
+  bool is_big_tiff = false;           ///< TIFF with positions of 64 bits
   std::uint64_t orientation = 0;      ///< as TIFF and Exif number it; 0 and 1: as it is
   std::vector<std::string> left_out;  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG and PSD. Nothing for other files, and for standard input.
+/// HEIF pictures, TIFF, PNG, JPEG and PSD. Nothing for other files, and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
 
 /// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
