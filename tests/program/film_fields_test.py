@@ -149,6 +149,22 @@ def test_programs(folder: Path) -> None:
     check("no place for service_name 'First'" in said, f"programs, to .mp4: {said}")
 
 
+def test_dates(folder: Path) -> None:
+    """A date of the track that is not the film's is kept, and where a container has no place for it it is named."""
+    film, stream, out = folder / "dates.mp4", folder / "dates.tvl", folder / "dates.mkv"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.1", "-c:v", "mpeg4", "-metadata", f"creation_time={DATE}", film)
+    data = bytearray(film.read_bytes())
+    at = data.index(b"mdhd") + 8
+    data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") - 3600).to_bytes(4, "big")
+    film.write_bytes(data)
+    run("encode", film, stream, *FAST)
+    entries = {e["key"]: e["value"] for e in json.loads(run("info", stream, "--json", "--quiet"))["metadata"]["entries"]}
+    dates = {k: v for k, v in entries.items() if "creation_time" in k}
+    check(dates == {"creation_time": DATE, "track_creation_time": DATE.replace("T03", "T02")}, f"dates: {dates}")
+    said = run("decode", stream, out, "-y")
+    check("no place for creation_time '2020-01-02T02:04:05" in said and "of track 0" in said, f"dates, to .mkv: {said}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -159,6 +175,7 @@ def main() -> int:
             # FFmpeg's encoder of MPEG-4 does not take the clock of a transport stream.
             outputs = ("mkv", "nut") if container == "ts" else ("mkv", "mp4", "mov", "nut")
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
+        test_dates(Path(name))
         if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
             test_programs(Path(name))
     print(f"{len(failures)} failures")

@@ -41,13 +41,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Whether a container that writes the one reads the other.
-bool is_same_value(std::string_view key, std::string_view a, std::string_view b) {
-  constexpr std::size_t kSeconds = 19;  // 2026-01-02T03:04:05, without fractions that not all containers have
-  if (lower(key) == "creation_time") return a.substr(0, kSeconds) == b.substr(0, kSeconds);
-  return a == b;
-}
-
 InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -62,6 +55,12 @@ InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
 }
 
 }  // namespace
+
+bool is_same_value(std::string_view key, std::string_view a, std::string_view b) {
+  constexpr std::size_t kSeconds = 19;  // 2026-01-02T03:04:05, without fractions that not all containers have
+  if (lower(key) == "creation_time") return a.substr(0, kSeconds) == b.substr(0, kSeconds);
+  return a == b;
+}
 
 std::string tag_of(const AVDictionary* tags, const char* key) {
   const AVDictionaryEntry* entry = av_dict_get(tags, key, nullptr, 0);

@@ -11,6 +11,8 @@
 namespace trivelet::io {
 
 std::string tag_of(const AVDictionary* tags, const char* key);
+/// Whether a container that writes the one reads the other.
+bool is_same_value(std::string_view key, std::string_view a, std::string_view b);
 
 /// Name and provider of the program of a transport stream that has this track. Other containers have them as tags of
 /// the file. Null if there are none, or no program.

@@ -207,7 +207,9 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
   const AVDictionary* own = input.streams[video]->metadata;
   while ((tag = av_dict_get(own, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     const std::string_view key = tag->key;
-    if (!is_of_coding(key) && key != "language" && key != "timecode" && key != "creation_time")
+    // Most containers give the track the date of the film.
+    if (key == "creation_time" && is_same_value(key, tag->value, tag_of(input.metadata, tag->key))) continue;
+    if (!is_of_coding(key) && key != "language" && key != "timecode")
       add(std::string(kOfTrack) + tag->key, tag->value);
   }
   const std::string flags = flags_to_text(input.streams[video]->disposition);
