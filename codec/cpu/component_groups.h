@@ -1,5 +1,5 @@
-// Divides the components of a GOP into groups that are transformed and coded one after the other, so that the
-// coefficients of one group are in memory at once instead of those of all components.
+// Divides the components of a GOP into groups that are coded or decoded, and transformed, one after the other, so that
+// the coefficients of one group are in memory at once instead of those of all components.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,14 @@
 
 namespace trivelet {
 
+/// The shapes of all components of a GOP of `frames` frames.
+inline std::vector<Shape> component_shapes(const StreamHeader& header, int frames) {
+  std::vector<Shape> shapes;
+  for (int c = 0; c < static_cast<int>(header.components.size()); ++c)
+    shapes.push_back(header.component_shape(c, frames));
+  return shapes;
+}
+
 /// Used by one thread at a time.
 class ComponentGroups {
  public:
@@ -17,14 +25,14 @@ class ComponentGroups {
 
   /// Returns the end of the group that begins with component `first`: as many components as fit into the memory of the
   /// largest one, or the three of a colour transform.
-  int end(int first, int frames) const {
+  int end(int first, const std::vector<Shape>& shapes) const {
     if (first == 0 && header_.colour_transform) return 3;
-    const int components = static_cast<int>(header_.components.size());
+    const int components = static_cast<int>(shapes.size());
     std::size_t limit = 0;
-    for (int c = 0; c < components; ++c) limit = std::max(limit, samples(c, frames));
+    for (const Shape& s : shapes) limit = std::max(limit, s.samples());
     int end = first;
     for (std::size_t used = 0; end < components; ++end) {
-      used += samples(end, frames);
+      used += shapes[static_cast<std::size_t>(end)].samples();
       if (end > first && used > limit) break;
     }
     return end;
@@ -33,15 +41,18 @@ class ComponentGroups {
   /// Fields for the components [first, end), one after the other in the memory that all groups use. T: float or
   /// std::int32_t.
   template <class T>
-  std::vector<Field<T>> fields(int first, int end, int frames) {
+  std::vector<Field<T>> fields(int first, int end, const std::vector<Shape>& shapes) {
     std::size_t sum = 0;
-    for (int c = first; c < end; ++c) sum += samples(c, frames);
+    for (int c = first; c < end; ++c) sum += shapes[static_cast<std::size_t>(c)].samples();
     LargeVector<T>& memory = this->memory<T>();
-    if (memory.size() < sum) memory.resize(sum);
+    if (memory.size() < sum) {
+      LargeVector<T>().swap(memory);  // before the larger one is there
+      memory.resize(sum);
+    }
     std::vector<Field<T>> fields;
     T* at = memory.data();
     for (int c = first; c < end; ++c) {
-      fields.push_back(packed_field(at, header_.component_shape(c, frames)));
+      fields.push_back(packed_field(at, shapes[static_cast<std::size_t>(c)]));
       at += fields.back().shape.samples();
     }
     return fields;
@@ -51,7 +62,6 @@ class ComponentGroups {
   void release() { LargeVector<float>().swap(real_); }
 
  private:
-  std::size_t samples(int c, int frames) const { return header_.component_shape(c, frames).samples(); }
   template <class T>
   LargeVector<T>& memory() {
     if constexpr (std::is_same_v<T, float>)

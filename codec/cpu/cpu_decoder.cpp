@@ -1,5 +1,6 @@
-// Decoding on the CPU: all code blocks of all components in parallel, then the inverse transform. Patches without any
-// coefficient are not written but noted (zero_patches.h), and the inverse transform skips them.
+// Decoding on the CPU: all code blocks of a group of components (component_groups.h) in parallel, then the inverse
+// transform, then the next group in the same memory. Patches without any coefficient are not written but noted
+// (zero_patches.h), and the inverse transform skips them.
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "codec/base/simd.h"
+#include "codec/cpu/component_groups.h"
 #include "codec/cpu/cpu_backend.h"
 #include "codec/cpu/cpu_fields.h"
 #include "codec/cpu/motion_gop.h"
@@ -31,7 +33,8 @@ class CpuDecoder final : public GopDecoder {
         reduction_(reduction),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads, options.workers),
-        motion_(header_, pool_, simd_) {
+        motion_(header_, pool_, simd_),
+        groups_(header_) {
     for (int i = 0; i < pool_.threads(); ++i) {
       if (header.profile == Profile::kDense)
         dense_.push_back(std::make_unique<DenseDecoder>());
@@ -56,30 +59,19 @@ class CpuDecoder final : public GopDecoder {
     }
     if (!received_) return false;
     const LayeredGop& in = *std::exchange(received_, nullptr);
-    // The dyadic layout visits a row several times, so patches must be written.
-    zeros_.clear();
-    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &zeros_ : nullptr;
-    if (header_.lossless) {
-      decode_as<std::int32_t>(in, coefficients_, zeros);
-      inverse_as<std::int32_t>(coefficients_, gop, zeros);
-    } else {
-      decode_as<float>(in, coefficients_, zeros);
-      inverse_as<float>(coefficients_, gop, zeros);
-    }
+    header_.lossless ? decode_in_groups<std::int32_t>(in, gop) : decode_in_groups<float>(in, gop);
     return true;
   }
 
   bool pull(CoefficientGop& out) override {
     if (!received_) return false;
-    const LayeredGop& in = *received_;
-    received_ = nullptr;
-    header_.lossless ? decode_as<std::int32_t>(in, out, nullptr) : decode_as<float>(in, out, nullptr);
+    const LayeredGop& in = *std::exchange(received_, nullptr);
+    header_.lossless ? decode_all<std::int32_t>(in, out) : decode_all<float>(in, out);
     return true;
   }
 
   void inverse(CoefficientGop& coefficients, Gop& gop) override {
-    header_.lossless ? inverse_as<std::int32_t>(coefficients, gop, nullptr)
-                     : inverse_as<float>(coefficients, gop, nullptr);
+    header_.lossless ? inverse_all<std::int32_t>(coefficients, gop) : inverse_all<float>(coefficients, gop);
   }
 
   double seconds_transform() const override { return transform_time_.seconds; }
@@ -135,107 +127,170 @@ class CpuDecoder final : public GopDecoder {
     for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
   }
 
-  // With `zeros`, patches that are zero are not written but noted there, component by component.
+  // Makes samples of one group of components after the other, in the same memory.
   template <class T>
-  void decode_as(const LayeredGop& in, CoefficientGop& out, std::vector<ZeroPatches>* zeros) {
-    const StageTimer timer(coder_time_, pool_times());
-    allow(in);
+  void decode_in_groups(const LayeredGop& in, Gop& gop) {
+    const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
+    describe(in, r, described_);
+    begin_inverse(described_, gop);
+    const std::vector<Shape> shapes = shapes_of(r);
+    // The dyadic layout visits a row several times, so patches must be written.
+    std::vector<ZeroPatches> left_out;
+    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &left_out : nullptr;
+    for (int first = 0; first < static_cast<int>(shapes.size());) {
+      const int end = groups_.end(first, shapes);
+      const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
+      left_out.clear();
+      decode_group(in, r, first, fields, zeros);
+      inverse_group(described_, r, first, fields, gop, zeros);
+      first = end;
+    }
+    end_inverse(described_);
+  }
+
+  template <class T>
+  void decode_all(const LayeredGop& in, CoefficientGop& out) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
+    describe(in, r, out);
+    decode_group(in, r, 0, fields_of<T>(out, r), nullptr);
+  }
+
+  template <class T>
+  void inverse_all(CoefficientGop& in, Gop& gop) {
+    const Reduced r(headers_.of(in.motion.get()), reduction_, in.source_frames);
+    begin_inverse(in, gop);
+    inverse_group(in, r, 0, fields_of<T>(in, r), gop, nullptr);
+    end_inverse(in);
+  }
+
+  std::vector<Shape> shapes_of(const Reduced& r) const {
+    std::vector<Shape> shapes;
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) shapes.push_back(r.shape(c));
+    return shapes;
+  }
+
+  template <class T>
+  std::vector<Field<T>> fields_of(CoefficientGop& gop, const Reduced& r) const {
+    std::vector<Field<T>> fields;
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c)
+      fields.push_back(field_of<T>(gop, c, r.shape(c)));
+    return fields;
+  }
+
+  // What the inverse transform needs to know of a GOP beside its coefficients.
+  void describe(const LayeredGop& in, const Reduced& r, CoefficientGop& out) {
+    allow(in);
     out.motion = in.motion;
     out.follows = in.follows;
     out.number = ++number_;
     out.frames = r.frames;
     out.source_frames = in.frames;
     out.frame_gains = in.frame_gains;
+  }
+
+  // Decodes the components from `first` on, one for each field. With `zeros`, patches that are zero are not written but
+  // noted there, component by component.
+  template <class T>
+  void decode_group(const LayeredGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields,
+                    std::vector<ZeroPatches>* zeros) {
+    const StageTimer timer(coder_time_, pool_times());
     struct Task {
-      int component, by, bx;
+      std::size_t field;
+      int by, bx;
     };
     std::vector<Task> tasks;
     std::vector<StepTable> steps;
     std::vector<SubbandTable> targets;
-    for (int c = 0; c < static_cast<int>(in.components.size()); ++c) {
-      const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
-      targets.emplace_back(r.shape(c), r.decomposition(c), header_.lossless);
+    const auto component = [&](std::size_t i) { return static_cast<std::size_t>(first) + i; };
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const BlockGrid& grid = *in.components[component(i)].grid;
+      targets.emplace_back(fields[i].shape, r.decomposition(first + static_cast<int>(i)), header_.lossless);
       if (zeros) zeros->emplace_back(grid, targets.back());
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step,
-                         header_.components[static_cast<std::size_t>(c)]);
+      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step, header_.components[component(i)]);
       for (int by = 0; by < grid.rows(); ++by)
-        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
+        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({i, by, bx});
     }
     std::mutex mutex;
-    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int i, int worker) {
-      const Task& t = tasks[static_cast<std::size_t>(i)];
-      const auto c = static_cast<std::size_t>(t.component);
-      const auto& component = in.components[c];
-      const auto& segments = component.blocks[static_cast<std::size_t>(t.by * component.grid->columns() + t.bx)];
-      const Field<T> field = field_of<T>(out, t.component, r.shape(t.component));
-      ZeroPatches* left_out = zeros ? &(*zeros)[c] : nullptr;
+    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int k, int worker) {
+      const auto [i, by, bx] = tasks[static_cast<std::size_t>(k)];
+      const BlockGrid& grid = *in.components[component(i)].grid;
+      const auto& segments = in.components[component(i)].blocks[static_cast<std::size_t>(by * grid.columns() + bx)];
+      ZeroPatches* left_out = zeros ? &(*zeros)[i] : nullptr;
       try {
-        const StepTable* step = header_.lossless ? nullptr : &steps[c];
+        const StepTable* step = header_.lossless ? nullptr : &steps[i];
         if (header_.profile == Profile::kDense)
-          dense_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
-                                                           in.stop_plane, header_.centroid, step, field, left_out);
+          dense_[static_cast<std::size_t>(worker)]->decode(grid, targets[i], by, bx, segments, in.stop_plane,
+                                                           header_.centroid, step, fields[i], left_out);
         else
-          fast_[static_cast<std::size_t>(worker)]->decode(*component.grid, targets[c], t.by, t.bx, segments,
-                                                          in.stop_plane, header_.centroid, step, field, left_out);
+          fast_[static_cast<std::size_t>(worker)]->decode(grid, targets[i], by, bx, segments, in.stop_plane,
+                                                          header_.centroid, step, fields[i], left_out);
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
-        BlockDecoder::clear(*component.grid, targets[c], t.by, t.bx, field, left_out);
+        BlockDecoder::clear(grid, targets[i], by, bx, fields[i], left_out);
         const std::lock_guard lock(mutex);
-        damage_->push_back("component " + std::to_string(t.component) + ", " + e.what());
+        damage_->push_back("component " + std::to_string(component(i)) + ", " + e.what());
       }
     });
   }
 
-  template <class T>
-  void inverse_as(CoefficientGop& in, Gop& gop, const std::vector<ZeroPatches>* zeros) {
-    const StageTimer timer(transform_time_, pool_times());
-    const StreamHeader& header = headers_.of(in.motion.get());
-    const Reduced r(header, reduction_, 1);
+  bool needs_key(const CoefficientGop& in) const {
+    return in.motion && in.motion->places.key == GopKey::kOpen && in.follows;
+  }
+
+  void begin_inverse(const CoefficientGop& in, Gop& gop) {
     gop.set_frames(in.frames);
+    if (in.frames == 0 || !in.motion) return;
+    require(!needs_key(in) || (key_number_ + 1 == in.number && !key_.empty()), ErrorKind::kBadStream,
+            "a GOP is predicted from the one before, of which no samples were made");
+    key_number_ = kNoKey;  // until all components have left theirs
+  }
+
+  void end_inverse(const CoefficientGop& in) {
+    if (in.frames == 0 || !in.motion) return;
+    if (needs_key(in) && !in.motion->places.ends_with_key()) key_ = {};
+    key_number_ = in.number;
+  }
+
+  // Makes samples of the components from `first` on, one for each field.
+  template <class T>
+  void inverse_group(const CoefficientGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields,
+                     Gop& gop, const std::vector<ZeroPatches>* zeros) {
+    const StageTimer timer(transform_time_, pool_times());
     if (in.frames == 0) return;  // a reduced frame rate can leave no frame of a short GOP
     const PixelFormat& f = header_.video.format;
-    const auto zeros_of = [&](int c) { return zeros ? &(*zeros)[static_cast<std::size_t>(c)] : nullptr; };
-    const auto gain_of = [&](int c) { return synthesis_gain<T>(header, reduction_, c, in.source_frames); };
-    auto shape = [&](int c) {
-      Shape s = r.shape(c);
-      s.frames = header.component_shape(c, in.frames).frames;
-      return s;
-    };
+    const auto zeros_of = [&](std::size_t i) { return zeros ? &(*zeros)[i] : nullptr; };
+    const auto gain_of = [&](int c) { return synthesis_gain<T>(r.header, reduction_, c, in.source_frames); };
     if (in.motion) {
-      std::vector<Field<T>> fields;
       std::vector<float> field_gains;
-      const int first = first_place(in.motion->places.key);
-      for (int k = 0; k < gop.components(); ++k) {
-        fields.push_back(field_of<T>(in, k, shape(k)));
-        field_gains.push_back(gain_of(k));
-        std::fill_n(fields.back().data, first * fields.back().frame_stride, T{});  // place 0 is not coded
-        inverse_transform<T>(fields.back(), in_space(r.decomposition(k)), pool_, simd_, {}, zeros_of(k));
+      const int uncoded = first_place(in.motion->places.key);
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        const int c = first + static_cast<int>(i);
+        field_gains.push_back(gain_of(c));
+        std::fill_n(fields[i].data, uncoded * fields[i].frame_stride, T{});
+        inverse_transform<T>(fields[i], in_space(r.decomposition(c)), pool_, simd_, {}, zeros_of(i));
       }
-      const bool open = in.motion->places.key == GopKey::kOpen && in.follows;
-      require(!open || (key_number_ + 1 == in.number && !key_.empty()), ErrorKind::kBadStream,
-              "a GOP is predicted from the one before, of which no samples were made");
-      const MotionKey before = open ? std::exchange(key_, {}) : MotionKey();
-      key_number_ = in.number;
-      return motion_.inverse<T>(fields, field_gains, *in.motion, r.reduction, {&before, &key_, nullptr}, gop);
+      // Each level of a component takes the key frame before, then leaves its own.
+      const MotionKeys keys{needs_key(in) ? &key_ : nullptr, &key_, nullptr};
+      return motion_.inverse<T>(fields, first, field_gains, *in.motion, r.reduction, keys, gop);
     }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
-    int c = 0;
-    if (header_.colour_transform) {
-      Field<T> fields[3];
-      for (; c < 3; ++c) {
-        fields[c] = field_of<T>(in, c, shape(c));
-        inverse_transform<T>(fields[c], r.decomposition(c), pool_, simd_, gains, zeros_of(c));
-      }
+    std::size_t i = 0;
+    if (first == 0 && header_.colour_transform) {
+      for (; i < 3; ++i)
+        inverse_transform<T>(fields[i], r.decomposition(static_cast<int>(i)), pool_, simd_, gains, zeros_of(i));
       inverse_colour<T>(fields[0], fields[1], fields[2], gain_of(0), header_.components[0].offset, highest_sample(f),
                         gop, pool_);
     }
-    for (; c < gop.components(); ++c)
-      inverse_transform<T>(field_of<T>(in, c, shape(c)), r.decomposition(c), gain_of(c),
+    for (; i < fields.size(); ++i) {
+      const int c = first + static_cast<int>(i);
+      inverse_transform<T>(fields[i], r.decomposition(c), gain_of(c),
                            header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f),
-                           gop.plane(c), pool_, simd_, gains, zeros_of(c));
+                           gop.plane(c), pool_, simd_, gains, zeros_of(i));
+    }
   }
+
+  static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
   StreamHeader header_;
   GopHeaders headers_;
@@ -249,8 +304,8 @@ class CpuDecoder final : public GopDecoder {
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
-  CoefficientGop coefficients_;
-  std::vector<ZeroPatches> zeros_;  // of coefficients_, per component
+  ComponentGroups groups_;
+  CoefficientGop described_;  // the last GOP without its coefficients, which were in groups_
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;
   StageTime transform_time_;

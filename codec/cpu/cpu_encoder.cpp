@@ -150,9 +150,10 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   template <class T>
   void code_in_groups(const Gop& gop, const GopChoices& choices) {
     coding_.begin(gop.frames(), choices.frame_gains, nullptr, choices);
+    const std::vector<Shape> shapes = component_shapes(context_.header, gop.frames());
     for (int first = 0; first < context_.components();) {
-      const int end = groups_.end(first, gop.frames());
-      const std::vector<Field<T>> fields = groups_.fields<T>(first, end, gop.frames());
+      const int end = groups_.end(first, shapes);
+      const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       transform_.transform_group<T>(gop, choices.frame_gains, first, fields);
       coding_.code<T>(first, fields);
       first = end;

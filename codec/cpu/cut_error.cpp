@@ -66,9 +66,10 @@ double CutError::measure_still(const Gop& gop, const GopChoices& choices, const 
   CutReader reader(cuts);
   double sum = 0;
   double samples = 0;
+  const std::vector<Shape> shapes = component_shapes(context_.header, frames);
   for (int first = 0; first < context_.components();) {
-    const int end = groups_.end(first, frames);
-    const std::vector<Field<T>> fields = groups_.fields<T>(first, end, frames);
+    const int end = groups_.end(first, shapes);
+    const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
     for (int c = first; c < end; ++c) {
       const BlockGrid& grid = geometry.grid(c);
       const StepTable steps = context_.steps(grid, c, choices.step);
@@ -93,9 +94,10 @@ double CutError::measure_moving(const Gop& gop, const GopChoices& choices, const
   CutReader reader(cuts);
   double sum = 0;
   double samples = 0;
+  const std::vector<Shape> shapes = component_shapes(context_.header, motion->places.count);
   for (int first = 0; first < context_.components();) {
-    const int end = groups_.end(first, motion->places.count);
-    const std::vector<Field<T>> fields = groups_.fields<T>(first, end, motion->places.count);
+    const int end = groups_.end(first, shapes);
+    const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
     for (int c = first; c < end; ++c) {
       const BlockGrid& grid = geometry.grid(c);
       const StepTable steps = context_.steps(grid, c, choices.step);

@@ -204,7 +204,7 @@ Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float ga
 }
 
 template <class T>
-void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains,
+void MotionTransform::inverse(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains,
                               const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys, Gop& gop) {
   const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
@@ -218,11 +218,11 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
     });
   };
   const auto field_of = [&](int c) {
-    const auto i = static_cast<std::size_t>(c);
+    const auto i = static_cast<std::size_t>(c - first);
     return inverse_time(fields[i], gains[i], c, motion, reduction, keys);
   };
-  int c = 0;
-  if (header_.colour_transform) {
+  int c = first;
+  if (first == 0 && header_.colour_transform) {
     Field<std::int32_t> colour[3];
     for (; c < 3; ++c) {
       colour[c] = field_of(c);
@@ -231,7 +231,7 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, const std::ve
     inverse_colour<std::int32_t>(colour[0], colour[1], colour[2], 1.0f, header_.components[0].offset, highest_sample(f),
                                  gop, pool_);
   }
-  for (; c < static_cast<int>(fields.size()); ++c) {
+  for (; c < first + static_cast<int>(fields.size()); ++c) {
     const Field<std::int32_t> field = field_of(c);
     const MutableVolumeView samples = gop.plane(c);
     const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
@@ -248,7 +248,7 @@ double MotionTransform::inverse_error(const std::vector<Field<T>>& fields, int f
   if (first == 0 && header_.colour_transform) {
     Gop decoded(header_.video, gop.frames());
     decoded.set_frames(gop.frames());
-    inverse(fields, std::vector<float>(fields.size(), 1.0f), motion, {}, keys, decoded);
+    inverse(fields, 0, std::vector<float>(fields.size(), 1.0f), motion, {}, keys, decoded);
     for (int c = 0; c < 3; ++c) sum += squared_error(gop.plane(c), std::as_const(decoded).plane(c));
     return sum;
   }
@@ -268,9 +268,9 @@ double MotionTransform::inverse_error(const std::vector<Field<T>>& fields, int f
   return sum;
 }
 
-template void MotionTransform::inverse(const std::vector<Field<float>>&, const std::vector<float>&, const GopMotion&,
-                                       const Reduction&, const MotionKeys&, Gop&);
-template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, const std::vector<float>&,
+template void MotionTransform::inverse(const std::vector<Field<float>>&, int, const std::vector<float>&,
+                                       const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
+template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, int, const std::vector<float>&,
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
 template double MotionTransform::inverse_error(const std::vector<Field<float>>&, int, const GopMotion&,
                                                const MotionKeys&, const Gop&, double);

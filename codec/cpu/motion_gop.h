@@ -19,7 +19,8 @@ struct MotionKey {
   bool empty() const { return components.empty(); }
 };
 
-/// The key frames that a GOP's transform uses and leaves, as MotionBorders has them for each component.
+/// The key frames that a GOP's transform uses and leaves, as MotionBorders has them for each component. `own` may be
+/// `before`: it is then replaced.
 struct MotionKeys {
   const MotionKey* before = nullptr;  ///< null or empty: there is none
   MotionKey* own = nullptr;           ///< receives the key frame that this GOP leaves; null: not wanted
@@ -63,11 +64,11 @@ class MotionTransform {
   /// The temporal transform of one loaded component, in the same memory; the result is floats if `real`.
   void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
 
-  /// Makes samples of components after the inverse spatial transform, for a GOP that is decoded at a reduced size;
-  /// `gains` as for inverse_transform(). Overwrites the fields. Fewer fields than components: only the first
-  /// components.
+  /// Makes samples of the components from `first` on, one for each field, after the inverse spatial transform, for a
+  /// GOP that is decoded at a reduced size; `gains` as for inverse_transform(). Overwrites the fields. Components of a
+  /// colour transform come all three at once.
   template <class T>
-  void inverse(const std::vector<Field<T>>& fields, const std::vector<float>& gains, const GopMotion& motion,
+  void inverse(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);
   /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of
   /// a colour transform come all three at once. Overwrites the fields. `sum` holds the errors of the components before.

@@ -23,30 +23,33 @@ class KeyPassing {
     for (auto l = static_cast<std::size_t>(lifted_.motion.places.levels); l < borders_.own->size(); ++l) keep_key(l);
   }
 
-  /// Keeps the own key frame and copies that of the GOP before to place 0, both in the state that level l predicts
-  /// from.
+  /// Copies the key frame of the GOP before to place 0 and keeps the own one, both in the state that level l predicts
+  /// from. In this order, because both may have the same memory.
   void pass(int l) {
     const auto i = static_cast<std::size_t>(l);
+    if (lifted_.motion.places.key == GopKey::kOpen) take_key(i);
+    if (leaves_key()) keep_key(i);
+  }
+
+ private:
+  bool leaves_key() const { return borders_.own && lifted_.motion.places.ends_with_key(); }
+
+  void take_key(std::size_t l) {
     const auto row_samples = static_cast<std::size_t>(lifted_.width());
     const int last = lifted_.motion.places.count - 1;
-    if (leaves_key()) keep_key(i);
-    if (lifted_.motion.places.key != GopKey::kOpen) return;
     const int substitute = 1 << lifted_.motion.places.levels;
     for (int y = 0; y < lifted_.height(); ++y) {
       const std::size_t at = static_cast<std::size_t>(y) * row_samples;
       if (borders_.before)
-        std::copy_n((*borders_.before)[i].data() + at, row_samples, lifted_.row(0, y));
+        std::copy_n((*borders_.before)[l].data() + at, row_samples, lifted_.row(0, y));
       else if (substitute <= last && !lifted_.differences)
         std::copy_n(lifted_.row(substitute, y), row_samples, lifted_.row(0, y));
       else
         std::fill_n(lifted_.row(0, y), row_samples, 0);
     }
     if (borders_.own_exact && lifted_.motion.places.ends_with_key())
-      add_error((*borders_.own_exact)[i], lifted_.row(last, 0));
+      add_error((*borders_.own_exact)[l], lifted_.row(last, 0));
   }
-
- private:
-  bool leaves_key() const { return borders_.own && lifted_.motion.places.ends_with_key(); }
 
   // Keeps the own key frame in the state that level l predicts from.
   void keep_key(std::size_t l) {

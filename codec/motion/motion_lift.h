@@ -29,7 +29,7 @@ struct MotionComponent {
 /// The states of a component's key frame by level, each packed row by row.
 using KeyStates = std::vector<std::vector<std::int32_t>>;
 
-/// The key frames that pass from GOP to GOP.
+/// The key frames that pass from GOP to GOP. `own` may be `before`, which is then replaced level by level.
 struct MotionBorders {
   const KeyStates* before = nullptr;  ///< of an open GOP: the key frame of the GOP before; null if missing
   /// Gets the last frame in the state that each level of the next GOP refers to; its size is the number of levels.
