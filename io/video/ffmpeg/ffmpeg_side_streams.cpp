@@ -209,8 +209,7 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
     const std::string_view key = tag->key;
     // Most containers give the track the date of the film.
     if (key == "creation_time" && is_same_value(key, tag->value, tag_of(input.metadata, tag->key))) continue;
-    if (!is_of_coding(key) && key != "language" && key != "timecode")
-      add(std::string(kOfTrack) + tag->key, tag->value);
+    if (!is_of_coding(key) && key != "language" && key != "timecode") add(std::string(kOfTrack) + tag->key, tag->value);
   }
   const std::string flags = flags_to_text(input.streams[video]->disposition);
   const std::string_view container = input.iformat->name;
