@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import io
 import os
 import selectors
@@ -33,7 +34,10 @@ def is_path(given: Any) -> bool:
 def _wait(file: Any, event: int) -> None:
     """Waits until a non-blocking file can be read or written. Files without a descriptor raise."""
     with selectors.DefaultSelector() as selector:
-        selector.register(file, event)
+        try:
+            selector.register(file, event)
+        except ValueError:
+            raise BlockingIOError(errno.EAGAIN, f"{file!r} would block, and has no descriptor to wait for") from None
         selector.select()
 
 

@@ -716,6 +716,13 @@ class Files(unittest.TestCase):
                 self.got += bytes(data[: self.takes])
                 return min(self.takes, len(data)) if self.takes < 1000 else self.takes
 
+        class Full(io.RawIOBase):
+            def write(self, data):
+                return None
+
+        with self.assertRaisesRegex(BlockingIOError, "has no descriptor"):
+            with trivelet.VideoWriter(Full(), 16, 16, "gray") as writer:
+                writer.write(np.zeros((16, 16), np.uint8))
         few = Sized(7)
         with trivelet.VideoWriter(few, 16, 16, "gray") as writer:
             writer.write(np.zeros((16, 16), np.uint8))
