@@ -10,6 +10,8 @@ container, and without the SEI message in which x264 describes itself.
 from __future__ import annotations
 
 import csv
+import dataclasses
+import importlib
 import json
 import math
 import os
@@ -79,10 +81,15 @@ class Clip:
         return ["--size", f"{self.width}x{self.height}", "--pix-fmt", self.pix_fmt]
 
 
-def load_clip(path: Path, frames: int, work: Path, luma: bool = False, crop: int = 0) -> Clip:
+SOURCES = ("whole", "off", "half")
+OFF_GRID = 4  # samples that "off" cuts from each side: blocks of 8x8 of the source then straddle those of encoders
+
+
+def load_clip(path: Path, frames: int, work: Path, luma: bool = False, crop: int = 0, source: str = "whole") -> Clip:
     """Unpacks the first `frames` frames. Raw files have their size in the name: NAME_WIDTHxHEIGHT….yuv, 8-bit 4:2:0.
 
-    `luma` takes the first plane alone, `crop` a square of that side from the middle."""
+    `luma` takes the first plane alone, `crop` a square of that side from the middle. `source`: "off" cuts OFF_GRID
+    samples from each side, "half" halves width and height (to even numbers)."""
     reading: list[str] = []
     if path.suffix == ".yuv":
         size = re.search(r"(\d+)x(\d+)", path.name)
@@ -103,11 +110,18 @@ def load_clip(path: Path, frames: int, work: Path, luma: bool = False, crop: int
     if crop:
         width, height = min(width, crop), min(height, crop)
         filters.append(f"crop={width}:{height}")
+    if source == "off":
+        width, height = width - 2 * OFF_GRID, height - 2 * OFF_GRID
+        filters.append(f"crop={width}:{height}:{OFF_GRID}:{OFF_GRID}:exact=1")
+    elif source == "half":
+        width, height = width // 4 * 2, height // 4 * 2
+        filters.append(f"scale={width}:{height}:flags=lanczos+accurate_rnd+full_chroma_int")
     luma = luma and format_ != "gray"
     if luma:  # as it is; -pix_fmt gray would stretch limited range to full
         filters.append("extractplanes=y")
         format_ = "gray"
     marks = f"{'-luma' if luma else ''}{f'-{width}x{height}' if crop else ''}"
+    marks += "" if source == "whole" else f"-{source}"
     raw = work / f"{path.stem}{marks}.yuv"
     run(
         [*FFMPEG, *reading, "-i", str(path), "-map", "0:v:0", "-fps_mode", "passthrough", "-frames:v", str(frames)]
@@ -248,6 +262,33 @@ class Point:
     dip: float  # dB from the mean to the worst frame of a GOP, mean of GOPs
     encode_msamples: float  # Msamples per CPU second
     decode_msamples: float
+    vmaf: float = math.nan  # mean of the frames; not a number: not measured
+
+
+def find_vmaf() -> str | None:
+    """An ffmpeg with libvmaf: that of PATH, or of the Python package imageio-ffmpeg."""
+    candidates = ["ffmpeg"]
+    try:
+        candidates.append(importlib.import_module("imageio_ffmpeg").get_ffmpeg_exe())
+    except (ImportError, RuntimeError):
+        pass
+    for program in candidates:
+        if " libvmaf " in output_of([program, "-hide_banner", "-filters"]):
+            return program
+    return None
+
+
+def vmaf(program: str, clip: Clip, decoded: Path) -> float:
+    """The mean VMAF (default model, luma) of decoded frames. `program`: find_vmaf()."""
+    log = decoded.with_suffix(".vmaf")
+    # libvmaf refuses grey. A conversion would stretch the range of its values.
+    planes = "split=3,mergeplanes=0x001020:yuv444p" if clip.pix_fmt == "gray" else "null"
+    inputs = dataclasses.replace(clip, raw=decoded).ffmpeg_input() + clip.ffmpeg_input()
+    run(
+        [program, *FFMPEG[1:], *inputs]
+        + ["-lavfi", f"[0:v]{planes}[a];[1:v]{planes}[b];[a][b]libvmaf=log_fmt=json:log_path={log}", "-f", "null", "-"]
+    )
+    return float(json.loads(log.read_text())["pooled_metrics"]["vmaf"]["mean"])
 
 
 def gop_lengths(program: Path, stream: Path) -> list[int]:
@@ -280,7 +321,10 @@ def dip_of(frames: list[float], gops: list[int]) -> float:
     return sum(dips) / len(dips) if dips else 0.0
 
 
-def measure(codec: Codec, clip: Clip, quality: float, program: Path, work: Path) -> Point:
+def measure(
+    codec: Codec, clip: Clip, quality: float, program: Path, work: Path, with_vmaf: str | None = None
+) -> Point:
+    """`with_vmaf`: an ffmpeg that measures it (find_vmaf())."""
     coded = codec.code(clip, quality, work)
     if coded.decoded.stat().st_size != clip.raw.stat().st_size:
         raise Failure(f"{codec.label} of {clip.name}: {coded.decoded.stat().st_size} raw bytes came back")
@@ -303,6 +347,7 @@ def measure(codec: Codec, clip: Clip, quality: float, program: Path, work: Path)
         dip_of(frames, gops),
         clip.samples / coded.encode / 1e6,
         clip.samples / coded.decode / 1e6,
+        vmaf(with_vmaf, clip, coded.decoded) if with_vmaf else math.nan,
     )
 
 
@@ -348,22 +393,24 @@ def integral(x: list[float], y: list[float], low: float, high: float) -> float:
     return total
 
 
-def curve(points: list[Point]) -> tuple[list[float], list[float]]:
-    """PSNR of all planes, increasing, and log10 of the bits per pixel; points that do not rise are dropped."""
+def curve(points: list[Point], measure: str = "psnr") -> tuple[list[float], list[float]]:
+    """PSNR of all planes (or VMAF), increasing, and log10 of the bits a pixel; points that do not rise are dropped."""
     x: list[float] = []
     y: list[float] = []
     for p in sorted(points, key=lambda p: p.bpp):
-        if math.isfinite(p.psnr) and (not x or (p.psnr > x[-1] + 1e-6 and math.log10(p.bpp) > y[-1])):
-            x.append(p.psnr)
+        value = getattr(p, measure)
+        if math.isfinite(value) and (not x or (value > x[-1] + 1e-6 and math.log10(p.bpp) > y[-1])):
+            x.append(value)
             y.append(math.log10(p.bpp))
     return x, y
 
 
-def bd_rate(anchor: list[Point], test: list[Point]) -> tuple[float, float] | None:
-    """Bjontegaard's difference of rate, % (negative = test needs fewer bits), over the PSNR both curves reach, and the
-    length of that range in dB. PCHIP through log10(rate) over PSNR (all planes). None with less than 1 dB in common."""
-    xa, ya = curve(anchor)
-    xt, yt = curve(test)
+def bd_rate(anchor: list[Point], test: list[Point], measure: str = "psnr") -> tuple[float, float] | None:
+    """Bjontegaard's difference of rate, % (negative = test needs fewer bits), over the PSNR (or VMAF) both curves
+    reach, and the length of that range in dB. PCHIP through log10(rate) over PSNR (all planes). None with less than 1
+    dB in common."""
+    xa, ya = curve(anchor, measure)
+    xt, yt = curve(test, measure)
     if len(xa) < 2 or len(xt) < 2:
         return None
     low, high = max(xa[0], xt[0]), min(xa[-1], xt[-1])

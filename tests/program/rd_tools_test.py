@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""The arithmetic of bench/rd_tools.py, on curves whose BD-rate and integrals are known."""
+"""The arithmetic of bench/rd_tools.py, on curves whose BD-rate and integrals are known; and its clips."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
-from rd_tools import Point, bd_rate, curve, dip_of, integral, pchip  # noqa: E402
+from rd_tools import Point, bd_rate, curve, dip_of, integral, load_clip, pchip  # noqa: E402
 
 
 def points(pairs: list[tuple[float, float]]) -> list[Point]:
@@ -45,6 +48,14 @@ class BdRate(unittest.TestCase):
         self.assertIsNone(bd_rate(points([(1, 20), (2, 25)]), points([(1, 30), (2, 35)])))
         self.assertIsNone(bd_rate(points([(1, 20), (2, 25)]), points([(1, 24.5), (2, 35)])))
 
+    def test_vmaf(self) -> None:
+        def of(factor: float) -> list[Point]:
+            return [dataclasses.replace(p, psnr=1, vmaf=p.psnr, bpp=p.bpp * factor) for p in points(ANCHOR)]
+
+        self.assertAlmostEqual(bd_rate(of(1), of(0.8), "vmaf")[0], -20)
+        self.assertIsNone(bd_rate(of(1), of(0.8)))
+        self.assertIsNone(bd_rate(points(ANCHOR), points(ANCHOR), "vmaf"))  # not measured
+
 
 class Pchip(unittest.TestCase):
     def test_slopes(self) -> None:
@@ -60,6 +71,27 @@ class Pchip(unittest.TestCase):
     def test_integral_of_a_part(self) -> None:
         x, y = [0, 1, 3, 7], [5, 7, 11, 19]  # 5 + 2 x
         self.assertAlmostEqual(integral(x, y, 0.5, 6), 5 * 5.5 + 36 - 0.25)
+
+
+@unittest.skipUnless(shutil.which("ffmpeg") and shutil.which("ffprobe"), "ffmpeg unpacks clips")
+class Clips(unittest.TestCase):
+    def test_sources(self) -> None:
+        width, height = 50, 38
+        sizes = [(width, height), (width // 2, height // 2), (width // 2, height // 2)]
+        planes = [bytes((3 * x + 5 * y) % 251 for y in range(h) for x in range(w)) for w, h in sizes]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"ramp_{width}x{height}.yuv"
+            path.write_bytes(b"".join(planes))
+            work = Path(folder) / "work"
+            work.mkdir()
+            whole, off, half = (load_clip(path, 9, work, source=s) for s in ("whole", "off", "half"))
+            self.assertEqual(whole.raw.read_bytes(), path.read_bytes())
+            self.assertEqual((off.name, off.width, off.height, off.frames), ("ramp-off", 42, 30, 1))
+            inner = b""
+            for plane, (w, h), cut in zip(planes, sizes, (4, 2, 2)):
+                inner += b"".join(plane[y * w + cut : (y + 1) * w - cut] for y in range(cut, h - cut))
+            self.assertEqual(off.raw.read_bytes(), inner)
+            self.assertEqual((half.name, half.width, half.height, half.frames), ("ramp-half", 24, 18, 1))
 
 
 class Dip(unittest.TestCase):
