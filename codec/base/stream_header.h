@@ -63,10 +63,13 @@ struct StreamHeader {
   bool motion = false;             ///< GOPs may have motion; t+2D
   bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, at most temporal_levels
   bool known_ahead = false;    ///< predictive profile, static contexts: no context depends on the row of its sample
-  bool labels = false;         ///< predictive profile, each codeword says whether it is one of labels
+  bool labels = false;         ///< predictive profile, codewords may be of labels
+  bool mixed = false;          ///< predictive profile, codewords may have mixed contexts
   bool moved = false;     ///< predictive profile, inter frames: the header of a codeword tells which frames they are
   bool key_last = false;  ///< set by describe_gop(): place 0 holds no frame of this GOP
 
+  /// Whether codewords begin with their kind.
+  bool names_kinds() const { return labels || mixed; }
   int block_size() const { return 1 << log2_block; }
   /// The shape of a component in a GOP of `frames` frames. With key_last it includes place 0.
   Shape component_shape(int c, int frames) const {

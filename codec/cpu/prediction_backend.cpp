@@ -10,6 +10,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/entropy/labels/label_block.h"
+#include "codec/entropy/mixed/mixed_block.h"
 #include "codec/predict/prediction.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/threads/stage_timer.h"
@@ -48,9 +49,10 @@ std::vector<prediction::Effort> efforts_of(Effort effort, bool moved) {
   return efforts;
 }
 
-// What a codeword begins with in a stream that may have blocks of labels (FORMAT.md "Labels").
+// What a codeword begins with in a stream whose codewords are of several kinds (FORMAT.md "Kinds").
 constexpr std::uint8_t kNumbers = 0;
 constexpr std::uint8_t kLabels = 1;
+constexpr std::uint8_t kMixed = 2;
 
 /// The block decoders, for one thread.
 struct Coders {
@@ -58,16 +60,18 @@ struct Coders {
   prediction::BlockDecoder usual;
   prediction::AheadDecoder ahead;
   labels::LabelDecoder labels;
+  mixed::MixedDecoder mixed;
 
   void decode(const StreamHeader& header, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
               std::size_t size) {
-    if (header.labels) {
-      if (size == 0 || codeword[0] > kLabels)
-        bad(size == 0 ? "a codeword without its kind"
-                      : "a codeword of kind " + std::to_string(codeword[0]) + "; the limit is 1");
-      ++codeword;
+    if (header.names_kinds()) {
+      if (size == 0) bad("a codeword without its kind");
+      const std::uint8_t kind = *codeword++;
       --size;
-      if (codeword[-1] == kLabels) return labels.decode(block, codeword, size);
+      if (kind == kLabels && header.labels) return labels.decode(block, codeword, size);
+      if (kind == kMixed && header.mixed) return mixed.decode(block, codeword, size);
+      if (kind != kNumbers)
+        bad("a codeword of kind " + std::to_string(kind) + ", which the stream's header does not name");
     }
     if (header.known_ahead)
       ahead.decode(block, codeword, size);
@@ -165,7 +169,7 @@ class PredictiveEncoder final : public GopEncoder {
     prediction::BlockEncoder coder;
     prediction::AheadEncoder ahead;  // with static contexts
     labels::LabelEncoder labels;
-    std::vector<std::uint8_t> label_codeword;
+    mixed::MixedEncoder mixed;
     std::vector<std::uint8_t> other;
   };
 
@@ -183,21 +187,25 @@ class PredictiveEncoder final : public GopEncoder {
         check(w.coder, out);
       }
     }
-    const bool takes_labels = header_.labels && !out.empty() && choose_labels(block, w, out);
-    if (decodes || takes_labels) decode(block, out);
+    const bool is_other = header_.names_kinds() && !out.empty() && choose_kind(block, w, out);
+    if (decodes || is_other) decode(block, out);
   }
 
-  /// Codes the block as labels, too, and takes the smaller codeword, with its kind before it. Returns whether it is of
-  /// labels, for which there is no other check but decoding.
-  bool choose_labels(const BlockSamples<VolumeView>& block, Worker& w, std::vector<std::uint8_t>& out) const {
-    w.label_codeword.assign(1, kLabels);
-    w.labels.encode(block, w.label_codeword);
-    if (w.label_codeword.size() <= out.size()) {
-      out.swap(w.label_codeword);
-      return checks_;
-    }
-    out.insert(out.begin(), kNumbers);
-    return false;
+  /// Codes the block as other kinds, too, and takes the smallest codeword, with its kind before it. Returns whether it
+  /// is to be decoded: there is no other check of other kinds.
+  bool choose_kind(const BlockSamples<VolumeView>& block, Worker& w, std::vector<std::uint8_t>& out) const {
+    std::uint8_t kind = kNumbers;
+    const auto try_kind = [&](std::uint8_t other, auto& coder) {
+      w.other.clear();
+      coder.encode(block, w.other);
+      if (w.other.size() >= out.size()) return;
+      out.swap(w.other);
+      kind = other;
+    };
+    if (header_.labels) try_kind(kLabels, w.labels);
+    if (header_.mixed) try_kind(kMixed, w.mixed);
+    out.insert(out.begin(), kind);
+    return kind != kNumbers && checks_;
   }
 
   template <class Coder>

@@ -232,6 +232,7 @@ StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
   h.labels = p.profile == Profile::kPredictive && p.labels;
+  h.mixed = p.profile == Profile::kPredictive && p.mixed;
   if (rounds_by_cost(p)) h.centroid = kCostCentroid;
   h.writer = std::string("Trivelet ") + kLibraryVersion;
   h.settings = p.settings;

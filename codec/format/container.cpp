@@ -55,12 +55,13 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
 }
 
 // Required features that are known, by their bits.
-constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved", "levels", "labels"};
+constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved", "levels", "labels", "mixed"};
 constexpr std::uint64_t kFeatureMotion = 1;
 constexpr std::uint64_t kFeatureAhead = 2;
 constexpr std::uint64_t kFeatureMoved = 4;
 constexpr std::uint64_t kFeatureLevels = 8;
 constexpr std::uint64_t kFeatureLabels = 16;
+constexpr std::uint64_t kFeatureMixed = 32;
 
 std::string name_of_features(std::uint64_t features) {
   std::string names;
@@ -83,7 +84,7 @@ std::string name_of_feature(std::uint64_t features, int bit, const std::string& 
 void write_features(ByteWriter& w, const StreamHeader& h) {
   const std::uint64_t required = (h.motion ? kFeatureMotion : 0) | (h.known_ahead ? kFeatureAhead : 0) |
                                  (h.moved ? kFeatureMoved : 0) | (h.levels_by_gop ? kFeatureLevels : 0) |
-                                 (h.labels ? kFeatureLabels : 0);
+                                 (h.labels ? kFeatureLabels : 0) | (h.mixed ? kFeatureMixed : 0);
   w.fixed(required);
   w.fixed(h.optional_features);
   w.text(name_of_features(required), kMaxTextBytes);
@@ -108,6 +109,7 @@ void read_features(ByteReader& r, StreamHeader& h) {
   h.moved = (required & kFeatureMoved) != 0;
   h.levels_by_gop = (required & kFeatureLevels) != 0;
   h.labels = (required & kFeatureLabels) != 0;
+  h.mixed = (required & kFeatureMixed) != 0;
 }
 
 // Straight or multiplied by it, where there is one.
@@ -290,8 +292,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   if (h.profile == Profile::kPredictive) check_predictive(h);
   if (h.known_ahead && h.profile != Profile::kPredictive)
     bad("stream header: contexts known ahead in a profile that is not the predictive one");
-  if (h.labels && h.profile != Profile::kPredictive)
-    bad("stream header: blocks of labels in a profile that is not the predictive one");
+  if (h.names_kinds() && h.profile != Profile::kPredictive)
+    bad("stream header: blocks of labels or mixed contexts in a profile that is not the predictive one");
   if (h.moved && (h.profile != Profile::kPredictive || h.known_ahead))
     bad("stream header: frames of the predictive profile move where another profile or a fast form of it is coded");
   check_components(h);

@@ -204,13 +204,12 @@ void read_head(BitReader& in, HeadKind kind, BlockHead& head, FrequencyTables& t
   if (kind.moved && !one_frame) read_motion(in, kind.frames, head.motion, tables);
 }
 
-void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out) {
+void write_mixed_head(const BlockHead& head, bool one_frame, BitWriter& out) {
   out.put(static_cast<std::uint32_t>(head.tap_set), 2);
   write_weights(head, one_frame, out);
-  for (const Frequencies& f : tables) write_frequencies(f, out);
 }
 
-void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector<Frequencies>& tables) {
+void read_mixed_head(BitReader& in, bool one_frame, BlockHead& head) {
   head.tap_set = static_cast<int>(in.get(2));
   head.log2_edge = kWholeEdge;
   head.log2_frames = kWholeFrames;
@@ -218,6 +217,15 @@ void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector
   read_weights(in, k, kFirstFrameTaps, head.first);
   head.classes.resize(1);
   if (!one_frame) read_weights(in, k, kTapSets[static_cast<std::size_t>(head.tap_set)], head.classes[0]);
+}
+
+void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out) {
+  write_mixed_head(head, one_frame, out);
+  for (const Frequencies& f : tables) write_frequencies(f, out);
+}
+
+void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector<Frequencies>& tables) {
+  read_mixed_head(in, one_frame, head);
   tables.resize(kAheadContexts);
   for (Frequencies& f : tables) read_frequencies(in, kTokens, f);
 }

@@ -40,6 +40,10 @@ void read_head(BitReader& in, HeadKind kind, BlockHead& head, FrequencyTables& t
 /// The header of a codeword with static contexts. Such a codeword has one class, and one tile of all frames; the reader
 /// sets these fields.
 void write_ahead_head(const BlockHead& head, bool one_frame, const std::vector<Frequencies>& tables, BitWriter& out);
+/// The header of a codeword with mixed contexts: weights alone.
+void write_mixed_head(const BlockHead& head, bool one_frame, BitWriter& out);
+/// Throws BadStream.
+void read_mixed_head(BitReader& in, bool one_frame, BlockHead& head);
 /// Throws BadStream.
 void read_ahead_head(BitReader& in, bool one_frame, BlockHead& head, std::vector<Frequencies>& tables);
 

@@ -42,6 +42,7 @@ std::string VolumeCandidate::text() const {
   std::string s;
   if (predictive) s = labels ? "labels and prediction" : "prediction";
   if (ahead) s += " with static contexts";
+  if (mixed) s += ", mixed contexts";
   if (!predictive) switch (prediction) {
       case VolumePrediction::kNone:
         s = std::string(name_of(wavelet)) + " " + std::to_string(z_levels) + "x" + std::to_string(xy_levels);
@@ -78,6 +79,7 @@ void apply(const VolumeCandidate& c, int slab, CodingParams& p) {
     p.profile = Profile::kPredictive;
     p.moved_frames = false;
     p.labels = c.labels;
+    p.mixed = c.mixed;
     if (c.ahead) p.effort = Effort::kFast;
     p.layout = Layout::kT2d;
     p.spatial_levels = p.temporal_levels = 0;
@@ -240,7 +242,7 @@ class Chooser {
       // channels are predicted independently, which costs bytes for similar colours but not for dissimilar ones
       // (probabilities of four labels).
       if ((choice_.plain.planes() == 1 && !is_colour()) || wanted_.transform) return best_;
-      consider(best_);
+      if (least_ == std::numeric_limits<double>::infinity()) consider(best_);
       consider(usual);
     } else {
       consider(best_);
@@ -275,12 +277,14 @@ class Chooser {
     const bool palette = palette_is_open_ && has_holes(0.95);
     const bool labels = labels_may_pay();
     const bool ahead = is_small();
-    if (palette || along_fourth || labels || ahead) consider(best_);
+    const bool mixed = mixing_may_pay();
+    if (palette || along_fourth || labels || ahead || mixed) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
     if (labels) vary([](VolumeCandidate& c) { c.labels = true; });
     if (labels && palette && best_.palette) vary([](VolumeCandidate& c) { c.palette = false; });  // labels need none
     if (ahead) vary([](VolumeCandidate& c) { c.ahead = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
+    if (mixed) try_mixing();
   }
 
   /// Whether the trial codes the whole volume, or blocks have so few samples that their tables of frequencies matter,
@@ -288,6 +292,23 @@ class Chooser {
   bool is_small() const {
     constexpr std::uint64_t kFewSlices = 4;
     return trial_.share() >= 1 || choice_.volume.all_slices() <= kFewSlices;
+  }
+
+  /// Mixing takes ten times as long as other contexts, in both directions: `medium` does it for small volumes alone,
+  /// and not where numbers have lower planes, most of which are noise.
+  bool mixing_may_pay() const {
+    return slow_ || (choice_.volume.voxels() <= kTrialVoxels && map_of(best_).planes() == 1);
+  }
+
+  /// Takes it where it saves what its time is worth: of small volumes anything.
+  void try_mixing() {
+    constexpr double kLeastSaved = 0.01;
+    const VolumeCandidate others = best_;
+    const double bytes = least_;
+    vary([](VolumeCandidate& c) { c.mixed = true; });
+    if (choice_.volume.voxels() <= kTrialVoxels || least_ <= (1 - kLeastSaved) * bytes) return;
+    best_ = others;
+    least_ = bytes;
   }
 
   /// One value, or few in regions or of two kinds.

@@ -16,9 +16,10 @@ namespace trivelet {
 /// One way to code a volume.
 struct VolumeCandidate {
   bool palette = false;
-  bool predictive = false;  ///< predictive profile; the members below `ahead` do not apply
+  bool predictive = false;  ///< predictive profile; the members below `mixed` do not apply
   bool labels = false;      ///< predictive: blocks may be coded as labels
   bool ahead = false;       ///< predictive: static contexts, whatever the effort
+  bool mixed = false;       ///< predictive: blocks may be coded with mixed contexts
   VolumePrediction prediction = VolumePrediction::kNone;
   VolumeOrder order = VolumeOrder::kFile;
   Wavelet wavelet = Wavelet::kCdf53;

@@ -172,6 +172,8 @@ volume volume_ahead_s16 40x36x6 s16 "--preset fast --slab 4" "--region 7,5,1,20,
 volume volume_regions_u8 60x44x6 u8regions "--slab 4 --block-size 32" "--region 30,5,1,20,30,4"
 volume volume_regions_ahead_u8 60x44x6 u8regions "--preset fast --slab 4 --block-size 32" "--region 30,5,1,20,30,4"
 volume volume_two_values_u8 40x36x6 u8mask "--slab 4" "--region 7,5,1,20,11,4"
+volume volume_mixed_s16 28x20x5 s16 "--slab 3" "--region 7,5,1,20,11,4"
+volume volume_mixed_u8 72x40x2 u8 "--preset slow --block-size 32" "--region 30,5,0,20,30,1"
 volume volume_wavelet_s16be 80x44x7 s16be "--levels 2x2 --block-size 32 --slab 4 --layers 3" "$r1" "$l1" "--region 40,3,2,20,9,3"
 volume volume_fast_u8 33x20x7 u8 "--preset fast --transform wavelet --slab 7" "$r1" "$l1" "$p4"
 volume volume_t2d_u8 33x20x6 u8 "--layout t+2d --levels 1x2 --slab 3 --layers 2" "$r1" "--region 0,19,5,33,1,1"

@@ -167,7 +167,7 @@ def main() -> None:
     refused = {
         "required_feature": (remade(video, features(1 << 40, "hovering")), "hovering"),
         "required_features": (remade("motion_lossless_gbrp", features(1 << 62 | 1, "motion time-travel")), "time-travel"),
-        "feature_without_name": (remade(video, features(1 << 5, "")), "feature 5"),
+        "feature_without_name": (remade(video, features(1 << 50, "")), "feature 50"),
         "critical_box": (remade(video, before=box(b"Must", b"be known")), "Must"),
         "version_0_3": (remade(video, lambda content: b"\x00\x03" + content[2:]), "0.3"),
         "version_2_0": (remade(video, lambda content: b"\x02\x00" + content[2:]), "2.0"),

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "codec/entropy/labels/label_block.h"
+#include "codec/entropy/mixed/mixed_block.h"
 #include "codec/format/container.h"
 #include "codec/motion/motion_field.h"
 #include "codec/predict/prediction_block.h"
@@ -337,6 +338,10 @@ bool write_predictive_seeds(const std::filesystem::path& folder) {
       bytes[3] |= 64;
       labels::LabelEncoder().encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
       ok &= write(folder / (name + "_labels"), bytes);
+      bytes.resize(4);
+      bytes[3] ^= 64 | 32;
+      mixed::MixedEncoder().encode({std::as_const(gop).plane(0), 0, 0, s[1], s[2], s[3]}, bytes);
+      ok &= write(folder / (name + "_mixed"), bytes);
     }
   return ok;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codec/entropy/labels/label_block.h"
+#include "codec/entropy/mixed/mixed_block.h"
 #include "codec/predict/prediction_block.h"
 #include "trivelet/error.h"
 
@@ -83,6 +84,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::uint8_t> again;
     label_encoder.encode(in.block<VolumeView>(samples->data()), again);
     if (!again.empty() && decode(label_decoder, in, again.data(), again.size()) != samples) std::abort();
+    return 0;
+  }
+  if (data[3] & 32) {
+    static mixed::MixedDecoder mixed_decoder;
+    static mixed::MixedEncoder mixed_encoder;
+    const std::optional<Samples> samples = decode(mixed_decoder, in, codeword.get(), size - kOptions);
+    if (!samples) return 0;
+    std::vector<std::uint8_t> again;
+    mixed_encoder.encode(in.block<VolumeView>(samples->data()), again);
+    if (!again.empty() && decode(mixed_decoder, in, again.data(), again.size()) != samples) std::abort();
     return 0;
   }
   const bool moved = (data[2] & 128) != 0;

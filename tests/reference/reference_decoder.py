@@ -21,6 +21,7 @@ import numpy as np
 
 from reference_conventions import MASK64, BitReader, ByteReader, FormatError, check, crc32c, xxh64
 from reference_dense import Known, PassDecoder
+from reference_mixed import decode_block_mixed
 from reference_predictive import decode_block, decode_block_ahead, decode_block_labels
 from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Keys, Plane, inverse_motion,
                               places_of, read_level, to_integers, to_samples)
@@ -108,7 +109,8 @@ class Head:
     ahead: bool  # codewords of the predictive profile are known ahead
     moved: bool  # they may have motion
     levels_by_gop: bool  # GOPs with motion say how many temporal levels they have
-    labels: bool  # codewords of the predictive profile begin with their kind
+    labels: bool  # codewords of the predictive profile may be of labels
+    mixed: bool  # they may have mixed contexts
 
     @property
     def bands(self) -> int:
@@ -128,8 +130,9 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
-MOTION, AHEAD, MOVED, LEVELS, LABELS = 1, 2, 4, 8, 16  # required features
-FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved", LEVELS: "levels", LABELS: "labels"}
+MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED = 1, 2, 4, 8, 16, 32  # required features
+FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved", LEVELS: "levels", LABELS: "labels",
+                 MIXED: "mixed"}
 
 
 def read_features(reader: ByteReader) -> int:
@@ -149,8 +152,8 @@ def read_head(payload: bytes) -> Head:
     major, minor = reader.unpack("2B")
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     features = read_features(reader)
-    motion, ahead, moved, levels_by_gop, labels = (bool(features & feature)
-                                                   for feature in (MOTION, AHEAD, MOVED, LEVELS, LABELS))
+    motion, ahead, moved, levels_by_gop, labels, mixed = (
+        bool(features & feature) for feature in (MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED))
     profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
@@ -191,14 +194,14 @@ def read_head(payload: bytes) -> Head:
     reader.text()  # writer
     reader.text()  # settings
     check(not ahead or profile == PREDICTIVE, "contexts known ahead in another profile")
-    check(not labels or profile == PREDICTIVE, "labels in another profile")
+    check(not (labels or mixed) or profile == PREDICTIVE, "kinds of codewords in another profile")
     check(not moved or (profile == PREDICTIVE and not ahead), "moved frames in another profile")
     check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
     check(not levels_by_gop or (motion and lt > 0), "levels by GOP without motion or levels")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, motion, ahead, moved, levels_by_gop, labels)
+                components, motion, ahead, moved, levels_by_gop, labels, mixed)
 
 
 @dataclass
@@ -806,10 +809,12 @@ def predictive_samples(component: Component, gop: Gop) -> np.ndarray:
         if segment.top > 0:
             codeword = bytes(segment.codeword)
             kind = 0
-            if head.labels:
-                check(len(codeword) > 0 and codeword[0] <= 1, "kind of a codeword")
+            if head.labels or head.mixed:
+                check(len(codeword) > 0 and codeword[0] in [0] + [1] * head.labels + [2] * head.mixed,
+                      "kind of a codeword")
                 kind, codeword = codeword[0], codeword[1:]
             part[...] = (decode_block_labels(codeword, part.shape, head.bits) if kind == 1 else
+                         decode_block_mixed(codeword, part.shape, head.bits) if kind == 2 else
                          decode_block_ahead(codeword, part.shape, head.bits) if head.ahead else
                          decode_block(codeword, part.shape, head.bits, head.moved))
     return numbers
