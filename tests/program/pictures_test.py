@@ -129,8 +129,8 @@ def test_sequences(folder: Path, clips: dict) -> None:
     check("without" in run("encode", empty, back, "-y", code=3), "an empty folder")
 
 
-def tiff(pages: int, fields: dict, order: str = "<") -> bytes:
-    """Pictures of 4 x 3, of 8 bits: what is in `fields` (tags and numbers), or RGB."""
+def tiff(pages: int, fields: dict, order: str = "<", bits: int = 8) -> bytes:
+    """Pictures of 4 x 3: what is in `fields` (tags and numbers), or RGB."""
     fields = {256: 4, 257: 3, 258: 8, 259: 1, 262: 2, 277: 3, 278: 3, **fields}
     strip = bytes(range(12 * fields[277]))
     data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
@@ -139,7 +139,9 @@ def tiff(pages: int, fields: dict, order: str = "<") -> bytes:
         at = len(data) + 2 + 12 * len(entries) + 4
         data += struct.pack(order + "H", len(entries))
         for tag, value in entries:
-            if tag == 258:  # as many as there are samples, behind the strip
+            if tag == 258 and fields[277] < 3:
+                data += struct.pack(order + "HHIHH", tag, 3, fields[277], bits, bits)
+            elif tag == 258:  # as many as there are samples, behind the strip
                 data += struct.pack(order + "HHII", tag, 3, fields[277], at + len(strip))
             elif tag == 273:
                 data += struct.pack(order + "HHII", tag, 4, 1, at)
@@ -147,7 +149,7 @@ def tiff(pages: int, fields: dict, order: str = "<") -> bytes:
                 data += struct.pack(order + "HHIHH", tag, 3, 1, value, 0)
         behind = at + len(strip) + 2 * fields[277]
         data += struct.pack(order + "I", behind if page + 1 < pages else 0) + strip
-        data += struct.pack(order + "H", 8) * fields[277]
+        data += struct.pack(order + "H", bits) * fields[277]
     return data
 
 
@@ -186,11 +188,33 @@ def icon() -> bytes:
     return struct.pack("<HHHBBBBHHII", 0, 1, 1, 2, 2, 0, 0, 1, 24, len(bitmap), 22) + bitmap
 
 
+def test_misread(folder: Path) -> None:
+    """What FFmpeg's decoders take for something else without a word is refused, also in a sequence."""
+    coded = folder / "misread.tvl"
+    cases = {"in tiles": {322: 16, 323: 16}, "with JPEG inside": {259: 7}, "of signed samples": {339: 2}, "of floats": {339: 3},
+             "of a palette with more samples": {262: 3, 277: 2}, "with the bits of a byte in reverse": {266: 2, 277: 1}}  # fmt: skip
+    for i, (told, fields) in enumerate(cases.items()):
+        (folder / f"misread_{i:02}.tif").write_bytes(tiff(1, fields, "<>"[i % 2], 4 if 266 in fields else 8))
+        said = run("encode", folder / f"misread_{i:02}.tif", coded, "-y", code=5)
+        check(f"a TIFF picture {told}, which FFmpeg reads wrong" in said, f"{told}: {said}")
+    for i in (1, 3):
+        (folder / f"row_{i}.tif").write_bytes(tiff(1, {}))
+    (folder / "row_2.tif").write_bytes(tiff(1, cases["in tiles"]))
+    check("in tiles" in run("encode", folder / "row_%d.tif", coded, "-y", code=5), "the second of a sequence")
+    chunks = b"".join(n + struct.pack("<I", len(d)) + d for n, d in ((b"VP8X", bytes([2]) + bytes(9)), (b"ANIM", bytes(6))))
+    (folder / "moves.webp").write_bytes(b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WEBP" + chunks)
+    check("an animation in WebP" in run("encode", folder / "moves.webp", coded, "-y", code=5), "an animation in WebP")
+    (folder / "new.tif").write_bytes(tiff(1, {259: 50000}))
+    check("Unknown compression" in run("encode", folder / "new.tif", coded, "-y", code=5), "a compression of TIFF")
+
+
 def test_left_out(folder: Path) -> None:
     """What a picture's file holds beside the samples that FFmpeg gives is named once, by encode and by info."""
     exif = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
     profile = b"p\0\0" + zlib.compress(bytes(128))
     photoshop = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 4, 3, 4, 8, 4) + bytes(12) + b"\0\0" + bytes(48)
+    layers = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 3, 3, 4, 8, 3) + bytes(4)
+    layers += struct.pack(">I4sHHI2sIIh", 14, b"8BIM", 1039, 0, 2, b"ab", 10, 6, -2) + bytes(4) + b"\0\0" + bytes(36)
     cmyk = "CMYK, of which FFmpeg makes RGB"
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "upright.jpg")
     upright = (folder / "upright.jpg").read_bytes()
@@ -212,6 +236,9 @@ def test_left_out(folder: Path) -> None:
         "shown.png": (animation(True), "the default picture, which is not part of the animation"),
         "one.jpg": (jpeg(1, folder), ""),
         "two.jpg": (jpeg(2, folder), "1 more picture"),
+        "said.jpg": (b"\xff\xd8\xff\xfe\0\4hi" + jpeg(1, folder)[2:], "comment"),
+        "layers.psd": (layers, "colour profile (ICC, 2 bytes), 2 layers, of which it is the sum"),
+        "xmp.tif": (tiff(1, {700: 1, 277: 4, 338: 1}), "that the colours are premultiplied by alpha, XMP"),
         "three.mpo": (jpeg(3, folder), "2 more pictures"),
     }  # fmt: skip
     coded = folder / "left_out.tvl"
@@ -253,6 +280,7 @@ def main() -> int:
         test_formats(folder, clips)
         test_sequences(folder, clips)
         test_left_out(folder)
+        test_misread(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0
 

@@ -16,6 +16,7 @@ typedef struct CUstream_st* CUstream;
 #include <libavutil/hwcontext_cuda.h>
 }
 
+#include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 
 namespace trivelet::io {
@@ -79,7 +80,8 @@ std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp
 // damage then.
 bool means_unsupported(const std::string& message) {
   return message.find("not supported") != std::string::npos || message.find("nsupported") != std::string::npos ||
-         message.find("not implemented") != std::string::npos;
+         message.find("not implemented") != std::string::npos ||
+         message.find("Unknown compression method") != std::string::npos;
 }
 
 // True for pictures of which the demuxer takes everything up to the end of the file, because no parser finds theirs.
@@ -293,6 +295,9 @@ void PictureDecoder::send_packet() {
     constexpr std::size_t kMost = 100'000;
     const bool is_shown = packet_->pts != AV_NOPTS_VALUE && (packet_->flags & AV_PKT_FLAG_DISCARD) == 0;
     if (frames_ == 0 && !begin_ && is_shown && sent_.size() < kMost) sent_.push_back(packet_->pts);
+    const std::string misread = codec_->codec_id == AV_CODEC_ID_TIFF ? misread_tiff(*packet_) : "";
+    require(misread.empty(), ErrorKind::kUnsupported,
+            name_ + ": a TIFF picture " + misread + ", which FFmpeg reads wrong; write it as PNG or plain TIFF first");
     const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
     code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
   }

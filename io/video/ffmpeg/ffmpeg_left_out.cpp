@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -82,17 +83,19 @@ class TiffDirectories {
   }
   bool is_tiff() const { return is_tiff_; }
 
-  /// A field of the first picture that is one number, 0 if there is none.
+  /// The first number of a field of the first picture, 0 if there is none.
   std::uint64_t field(std::uint64_t tag) const {
-    const std::uint64_t count = number(bytes(first_, 2));
-    const std::string all = bytes(first_ + 2, static_cast<std::size_t>(12 * count));
-    for (std::size_t at = 0; at + 12 <= all.size(); at += 12) {
-      if (number(all.substr(at, 2)) != tag) continue;
-      const bool is_short = number(all.substr(at + 2, 2)) == 3;
-      return number(all.substr(at + 8, is_short ? 2 : 4));
-    }
-    return 0;
+    const std::string entry = entry_of(tag);
+    if (entry.empty()) return 0;
+    constexpr std::uint64_t kByte = 1, kShort = 3;
+    const std::uint64_t type = number(entry.substr(2, 2));
+    const std::size_t size = type == kByte ? 1 : type == kShort ? 2 : 4;
+    const bool is_here = number(entry.substr(4, 4)) * size <= 4;
+    return number(is_here ? entry.substr(8, size) : bytes(number(entry.substr(8)), size));
   }
+  bool has(std::uint64_t tag) const { return !entry_of(tag).empty(); }
+  /// Number of fields of the first picture.
+  std::uint64_t fields() const { return number(bytes(first_, 2)); }
   /// Pictures behind the first one, up to a thousand.
   std::size_t others() const {
     std::set<std::uint64_t> seen;
@@ -105,6 +108,13 @@ class TiffDirectories {
   }
 
  private:
+  std::string entry_of(std::uint64_t tag) const {
+    constexpr std::size_t kEntry = 12;
+    const std::string all = bytes(first_ + 2, static_cast<std::size_t>(kEntry * fields()));
+    for (std::size_t at = 0; at + kEntry <= all.size(); at += kEntry)
+      if (number(all.substr(at, 2)) == tag) return all.substr(at, kEntry);
+    return {};
+  }
   std::string bytes(std::uint64_t at, std::size_t size) const {
     std::string data(size, '\0');
     data.resize(read_(at, data.data(), size));
@@ -137,14 +147,62 @@ void name_others(std::uint64_t others, PictureFile& picture) {
 }
 
 constexpr std::uint64_t kOrientation = 274;
+constexpr std::uint64_t kPhotometric = 262;
 
 PictureFile describe_tiff(const TiffDirectories& directories) {
-  constexpr std::uint64_t kPhotometric = 262;
-  constexpr std::uint64_t kSeparated = 5;
+  constexpr std::uint64_t kSeparated = 5, kExtraSamples = 338, kAssociated = 1;
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 4> kTexts = {
+      {{700, "XMP"}, {33723, "IPTC"}, {34665, "Exif"}, {34853, "GPS"}}};
   PictureFile picture;
   name_others(directories.others(), picture);
   if (directories.field(kPhotometric) == kSeparated) picture.left_out.emplace_back(kCmyk);
+  if (directories.field(kExtraSamples) == kAssociated)
+    picture.left_out.emplace_back("that the colours are premultiplied by alpha");
+  for (const auto& [tag, name] : kTexts)
+    if (directories.has(tag)) picture.left_out.emplace_back(name);
   picture.orientation = directories.field(kOrientation);
+  return picture;
+}
+
+/// Photoshop: FFmpeg reads the picture of all layers together.
+PictureFile describe_psd(const InputBytes& file) {
+  constexpr int kMostResources = 10'000;
+  constexpr std::uint64_t kCmykMode = 4, kProfile = 1039;
+  const auto number = [&file](std::uint64_t at, std::size_t size) {
+    std::array<char, 4> bytes{};
+    return big_endian({bytes.data(), std::min(size, file.read_at(at, bytes.data(), size))});
+  };
+  PictureFile picture;
+  if (number(24, 2) == kCmykMode) picture.left_out.emplace_back(kCmyk);
+  std::uint64_t at = 26 + 4 + number(26, 4);
+  const std::uint64_t layers = at + 4 + number(at, 4);
+  at += 4;
+  for (int i = 0; i < kMostResources && at < layers; ++i) {  // "8BIM", a number, a name, a size
+    const std::uint64_t name = number(at + 6, 1) / 2 * 2 + 2;
+    const std::uint64_t size = number(at + 6 + name, 4);
+    if (number(at + 4, 2) == kProfile)
+      picture.left_out.push_back("colour profile (ICC, " + std::to_string(size) + " bytes)");
+    at += 6 + name + 4 + size + size % 2;
+  }
+  const auto count = static_cast<std::int16_t>(number(layers, 4) > 0 ? number(layers + 8, 2) : 0);
+  if (count != 0) picture.left_out.push_back(std::to_string(std::abs(count)) + " layers, of which it is the sum");
+  return picture;
+}
+
+/// WebP: FFmpeg 5 and 7 read no animations. Source: RFC 9649.
+PictureFile describe_webp(const InputBytes& file) {
+  PictureFile picture;
+  std::uint64_t at = 12;
+  for (int i = 0; i < kMostChunks; ++i) {
+    std::array<char, 8> head{};
+    if (file.read_at(at, head.data(), head.size()) != head.size()) break;
+    std::reverse(head.begin() + 4, head.end());
+    const std::uint64_t size = big_endian({head.data() + 4, 4});
+    const std::string_view name(head.data(), 4);
+    if (name == "ANIM") picture.unread = "an animation in WebP";
+    if (name == "XMP ") picture.left_out.emplace_back("XMP");
+    at += 8 + size + size % 2;
+  }
   return picture;
 }
 
@@ -165,36 +223,47 @@ PictureFile describe_png(const InputBytes& file) {
     if (name == "fcTL") has_default = false;
     if (name == "IDAT" && std::exchange(is_animation, false) && has_default)
       picture.left_out.emplace_back("the default picture, which is not part of the animation");
-    if (name == "eXIf" && size <= kMostExif)
-      picture.orientation = TiffDirectories(part_of(file, at + 8, size)).field(kOrientation);
+    if (name == "eXIf" && size <= kMostExif) {
+      const TiffDirectories exif(part_of(file, at + 8, size));
+      picture.orientation = exif.field(kOrientation);
+      if (exif.fields() > (exif.has(kOrientation) ? 1 : 0)) picture.left_out.emplace_back("Exif");
+    }
     at += 12 + size;
   }
   return picture;
 }
 
-/// Several pictures in a file of JPEG are listed in an application segment. Source: CIPA DC-007 (MPO).
+/// Segments of JPEG that FFmpeg passes over: a list of several pictures (CIPA DC-007, MPO), texts.
 PictureFile describe_jpeg(const InputBytes& file) {
   constexpr std::uint64_t kNumberOfImages = 0xB001;
+  constexpr std::string_view kList("MPF\0", 4), kXmp = "http://ns.adobe.com/xap/", kPhotoshop = "Photoshop 3.0",
+                                                kFfmpeg = "Lavc";
   PictureFile picture;
+  std::set<std::string> texts;
   std::uint64_t at = 2;
   for (int i = 0; i < kMostChunks; ++i) {
-    std::array<char, 8> head{};
-    if (file.read_at(at, head.data(), head.size()) != head.size() || head[0] != '\xff') break;
+    std::array<char, 4 + 24> head{};
+    const std::size_t got = file.read_at(at, head.data(), head.size());
+    if (got < 4 || head[0] != '\xff') break;
     if (head[1] == '\xff') {  // fills
       ++at;
       continue;
     }
     const std::uint64_t size = big_endian({head.data() + 2, 2});
     if (head[1] == '\xda' || size < 2) break;
-    constexpr std::uint64_t kInFront = 6;  // the size and "MPF\0"
-    if (head[1] == '\xe2' && size > kInFront && std::string_view(head.data() + 4, 4) == std::string_view("MPF\0", 4)) {
-      const std::uint64_t images =
-          TiffDirectories(part_of(file, at + 2 + kInFront, size - kInFront)).field(kNumberOfImages);
+    const std::string_view begin(head.data() + 4, std::min<std::size_t>(got - 4, static_cast<std::size_t>(size) - 2));
+    if (head[1] == '\xe2' && begin.substr(0, kList.size()) == kList) {
+      const std::uint64_t list = at + 4 + kList.size();
+      const TiffDirectories directories(part_of(file, list, size - 2 - kList.size()));
+      const std::uint64_t images = directories.field(kNumberOfImages);
       name_others(images > 1 ? images - 1 : 0, picture);
-      break;
     }
+    if (head[1] == '\xfe' && begin.substr(0, kFfmpeg.size()) != kFfmpeg) texts.insert("comment");
+    if (head[1] == '\xe1' && begin.substr(0, kXmp.size()) == kXmp) texts.insert("XMP");
+    if (head[1] == '\xed' && begin.substr(0, kPhotoshop.size()) == kPhotoshop) texts.insert("Photoshop's fields");
     at += 2 + size;
   }
+  picture.left_out.insert(picture.left_out.end(), texts.begin(), texts.end());
   return picture;
 }
 
@@ -211,14 +280,37 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 4) == "\x89PNG") return describe_png(file);
   if (begin.substr(0, 3) == "\xff\xd8\xff") return describe_jpeg(file);
   if (begin.substr(0, 4) == std::string_view("II+\0", 4) || begin.substr(0, 4) == std::string_view("MM\0+", 4))
-    return PictureFile{.is_big_tiff = true, .left_out = {}};
-  constexpr std::string_view kCmykMode("\0\4", 2);
-  if (begin.substr(0, 4) == "8BPS")
-    return begin.substr(24, 2) == kCmykMode ? PictureFile{.left_out = {kCmyk}} : PictureFile{};
+    return PictureFile{.unread = "a BigTIFF picture", .advice = "convert it to TIFF first, for example with tiffcp"};
+  if (begin.substr(0, 4) == "RIFF" && begin.substr(8, 4) == "WEBP") return describe_webp(file);
+  if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
   const TiffDirectories directories(
       [&file](std::uint64_t at, char* to, std::size_t count) { return file.read_at(at, to, count); });
   if (directories.is_tiff()) return describe_tiff(directories);
   return std::nullopt;
+}
+
+std::string misread_tiff(const AVPacket& packet) {
+  constexpr std::uint64_t kVersionOfDng = 50706, kTileWidth = 322, kCompression = 259, kFillOrder = 266, kBits = 258,
+                          kSamples = 277, kSampleFormat = 339;
+  const auto size = static_cast<std::size_t>(packet.size);
+  const TiffDirectories tiff([&packet, size](std::uint64_t at, char* to, std::size_t count) {
+    const std::size_t from = static_cast<std::size_t>(std::min<std::uint64_t>(at, size));
+    const std::size_t got = std::min(count, size - from);
+    std::copy_n(packet.data + from, got, to);
+    return got;
+  });
+  if (!tiff.is_tiff() || tiff.has(kVersionOfDng)) return {};
+  const std::uint64_t compression = tiff.field(kCompression), format = tiff.field(kSampleFormat),
+                      bits = tiff.field(kBits);
+  if (tiff.has(kTileWidth)) return "in tiles";
+  if (compression == 6 || compression == 7) return "with JPEG inside";
+  if (tiff.field(kFillOrder) == 2 && bits > 1 && bits < 8) return "with the bits of a byte in reverse";
+  if (format == 2) return "of signed samples";
+  if (format == 3) return "of floats";
+  const bool has_palette = tiff.field(kPhotometric) == 3;
+  if (has_palette && tiff.field(kSamples) > 1) return "of a palette with more samples";
+  if (has_palette && bits > 8) return "of a palette with 16 bits";
+  return {};
 }
 
 std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, const AVFrame& frame,
@@ -234,6 +326,8 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   const bool has_alpha = format != nullptr && (format->flags & (AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL)) != 0;
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
+    all.emplace_back("the sixteenth bit of pixels");
   // Films have texts at frames, too (the time code of MPEG-2): only what is a picture is looked at.
   const auto is_called = [&demuxer](std::string_view name) { return demuxer.find(name) != std::string::npos; };
   if (!is_called("image2") && !is_called("_pipe") && !is_called("apng")) return all;

@@ -12,15 +12,20 @@ namespace trivelet::io {
 
 /// A file of one picture, as it is found by its own bytes.
 struct PictureFile {
-  bool is_heif = false;               ///< AVIF, HEIC
-  bool in_tiles = false;              ///< HEIF: the picture is put together from others
-  bool is_big_tiff = false;           ///< TIFF with positions of 64 bits
-  std::uint64_t orientation = 0;      ///< as TIFF and Exif number it; 0 and 1: as it is
-  std::vector<std::string> left_out;  ///< "rotation", "2 more pictures"
+  bool is_heif = false;   ///< AVIF, HEIC
+  bool in_tiles = false;  ///< HEIF: the picture is put together from others
+  std::string unread;     ///< what FFmpeg does not read: "a BigTIFF picture"
+  std::string advice = "convert it first, for example to PNG";
+  std::uint64_t orientation = 0;           ///< as TIFF and Exif number it; 0 and 1: as it is
+  std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG, JPEG and PSD. Nothing for other files, and for standard input.
+/// HEIF pictures, TIFF, PNG, JPEG, WebP and PSD. Nothing for other files, and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
+
+/// What FFmpeg's decoder of TIFF passes over, so that other pictures come out without a word: "in tiles"; "" if it reads
+/// this one right. Of a picture's packet, which is its file. Cameras' pictures (DNG) are read in tiles, too.
+std::string misread_tiff(const AVPacket& packet);
 
 /// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
 /// converts, and what it hands over that no stream of ours has a place for.

@@ -273,9 +273,8 @@ Reader make_ffmpeg_reader(const std::string& path, Source source, const std::str
     return std::make_unique<FfmpegReader>(path, std::move(source), demuxer, options);
   } catch (const Error& e) {
     const std::optional<PictureFile> file = can_read_again ? picture_file(path) : std::nullopt;
-    if (file && file->is_big_tiff)
-      fail(ErrorKind::kUnsupported,
-           path + ": a BigTIFF picture, which FFmpeg does not read; convert it to TIFF first, for example with tiffcp");
+    if (file && !file->unread.empty())
+      fail(ErrorKind::kUnsupported, path + ": " + file->unread + ", which FFmpeg does not read; " + file->advice);
     if (e.kind() != ErrorKind::kBadStream || !file || !file->is_heif) throw;
     fail(ErrorKind::kUnsupported, path + ": a HEIF picture (AVIF, HEIC)" + (file->in_tiles ? " in tiles" : "") +
                                       " that FFmpeg does not read; convert it first, for example to PNG (" + e.what() +
