@@ -2,7 +2,7 @@
 # Man page and completions, from the table that the program prints of its help:
 #   from_help.sh PROGRAM FOLDER [DATE]
 # writes trivelet.1, trivelet.bash, _trivelet (zsh) and trivelet.fish. Needs the program and awk. DATE (YYYY-MM-DD) is the
-# man page's, else SOURCE_DATE_EPOCH or today's.
+# man page's, else SOURCE_DATE_EPOCH or today's. EMULATOR in the environment runs a program of another processor.
 set -eu
 program=$1
 out=$2
@@ -10,11 +10,17 @@ date=${3:-$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)}
 mkdir -p "$out"
 table=$out/help.tsv
 
+# trivelet ARGUMENTS...
+trivelet() {
+  # shellcheck disable=SC2086  # a command with its options
+  ${EMULATOR-} "$program" "$@"
+}
+
 # Lines of: command, kind, names, value, text; TAB between.
-"$program" help --table >"$table"
+trivelet help --table >"$table"
 
 # ---- man page
-awk -F '\t' -v date="$date" -v version="$("$program" --version | awk 'NR == 1 { print $2 }')" '
+awk -F '\t' -v date="$date" -v version="$(trivelet --version | awk 'NR == 1 { print $2 }')" '
   function roff(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); if (s ~ /^[.\x27]/) s = "\\&" s; return s }
   BEGIN {
     printf ".TH TRIVELET 1 %s \"Trivelet %s\" \"User Commands\"\n", date, version

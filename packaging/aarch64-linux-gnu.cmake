@@ -1,0 +1,27 @@
+# A toolchain for 64-bit ARM under Debian's cross compiler (g++-aarch64-linux-gnu); programs run by qemu-user.
+# TRIVELET_ARM_ROOT: a folder with Debian's arm64 libraries and their headers, but not those of the C library, which are the
+# compiler's. packaging/arm64.sh makes one.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TRIVELET_ARM_ROOT)
+if(TRIVELET_ARM_ROOT)
+  set(CMAKE_FIND_ROOT_PATH ${TRIVELET_ARM_ROOT} /usr/aarch64-linux-gnu)
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${TRIVELET_ARM_ROOT})
+  # What those libraries need in turn, and headers that lie in Debian's folder of an architecture.
+  set(folder ${TRIVELET_ARM_ROOT}/usr/lib/aarch64-linux-gnu)
+  set(linked "-Wl,-rpath-link,${folder}:${folder}/blas:${folder}/lapack:${TRIVELET_ARM_ROOT}/lib/aarch64-linux-gnu")
+  set(CMAKE_EXE_LINKER_FLAGS_INIT ${linked})
+  set(CMAKE_SHARED_LINKER_FLAGS_INIT ${linked})
+  set(CMAKE_MODULE_LINKER_FLAGS_INIT ${linked})
+  set(CMAKE_C_FLAGS_INIT "-idirafter ${TRIVELET_ARM_ROOT}/usr/include/aarch64-linux-gnu")
+  set(CMAKE_CXX_FLAGS_INIT "-Wno-psabi -idirafter ${TRIVELET_ARM_ROOT}/usr/include/aarch64-linux-gnu")
+  set(ENV{PKG_CONFIG_SYSROOT_DIR} ${TRIVELET_ARM_ROOT})
+  set(ENV{PKG_CONFIG_LIBDIR} ${folder}/pkgconfig:${TRIVELET_ARM_ROOT}/usr/share/pkgconfig)
+endif()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
