@@ -182,10 +182,19 @@ def png(*chunks: tuple, behind: tuple = ()) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
 
-def icon() -> bytes:
-    """2 x 2 pixels of 24 bits and the mask of what is transparent."""
-    bitmap = struct.pack("<IiiHHIIiiII", 40, 2, 4, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(16) + bytes([0x80, 0, 0, 0]) * 2
-    return struct.pack("<HHHBBBBHHII", 0, 1, 1, 2, 2, 0, 0, 1, 24, len(bitmap), 22) + bitmap
+def icon(bits: int) -> bytes:
+    """2 x 2 pixels of 8 or 24 bits and the mask of what is transparent."""
+    bitmap = struct.pack("<IiiHHIIiiII", 40, 2, 4, 1, bits, 0, 0, 0, 0, 0, 0) + (bytes(1024 + 8) if bits == 8 else bytes(16))
+    bitmap += bytes([0x80, 0, 0, 0]) * 2
+    return struct.pack("<HHHBBBBHHII", 0, 1, 1, 2, 2, 0, 0, 1, bits, len(bitmap), 22) + bitmap
+
+
+def webp(exif: bytes) -> bytes:
+    """A pixel without loss."""
+    pixel = bytes.fromhex("2f00000010071011118888fe0700")
+    chunks = ((b"VP8X", bytes([8]) + bytes(9)), (b"VP8L", pixel), (b"EXIF", exif))
+    data = b"WEBP" + b"".join(n + struct.pack("<I", len(d)) + d + bytes(len(d) % 2) for n, d in chunks)
+    return b"RIFF" + struct.pack("<I", len(data)) + data
 
 
 def test_misread(folder: Path) -> None:
@@ -231,7 +240,9 @@ def test_left_out(folder: Path) -> None:
         "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),
         "turned.jpg": (turned[0], ""),  # kept as the rotation of the stream
         "mirrored.jpg": (turned[1], "mirroring"),
-        "mask.ico": (icon(), "transparency (its mask)"),
+        "mask.ico": (icon(24), "transparency (its mask)"),
+        "palette.ico": (icon(8), "transparency (its mask)"),
+        "turned.webp": (webp(b"Exif\0\0" + exif), "orientation 6"),
         "moved.png": (animation(False), ""),
         "shown.png": (animation(True), "the default picture, which is not part of the animation"),
         "one.jpg": (jpeg(1, folder), ""),

@@ -59,11 +59,16 @@ PictureFile describe_heif(const InputBytes& file) {
   PictureFile picture;
   picture.is_heif = true;
   picture.in_tiles = has("grid") || has("iovl");
-  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {{{":alpha", "transparency"},
+  // Names of boxes, of items and of their types.
+  const std::array<std::pair<std::string_view, std::string_view>, 9> parts = {{{":alpha", "transparency"},
                                                                                {"irot", "rotation"},
                                                                                {"imir", "mirroring"},
                                                                                {"clap", "cropping"},
-                                                                               {"tmap", "gain map"}}};
+                                                                               {"tmap", "gain map"},
+                                                                               {"colrprof", "colour profile (ICC)"},
+                                                                               {"colrrICC", "colour profile (ICC)"},
+                                                                               {"Exif", "Exif"},
+                                                                               {"rdf+xml", "XMP"}}};
   for (const auto& [name, what] : parts)
     if (has(name)) picture.left_out.emplace_back(what);
   return picture;
@@ -200,6 +205,16 @@ PictureFile describe_webp(const InputBytes& file) {
     const std::uint64_t size = big_endian({head.data() + 4, 4});
     const std::string_view name(head.data(), 4);
     if (name == "ANIM") picture.unread = "an animation in WebP";
+    if (name == "EXIF") {  // which some programs begin as in JPEG, and FFmpeg does not read then
+      constexpr std::string_view kOfJpeg("Exif\0\0", 6);
+      std::array<char, kOfJpeg.size()> begin{};
+      file.read_at(at + 8, begin.data(), begin.size());
+      const bool is_of_jpeg = std::string_view(begin.data(), begin.size()) == kOfJpeg;
+      const std::size_t skipped = is_of_jpeg ? kOfJpeg.size() : 0;
+      const TiffDirectories exif(part_of(file, at + 8 + skipped, size > skipped ? size - skipped : 0));
+      picture.orientation = exif.field(kOrientation);
+      if (is_of_jpeg && exif.fields() > 1) picture.left_out.emplace_back("Exif");
+    }
     if (name == "XMP ") picture.left_out.emplace_back("XMP");
     at += 8 + size + size % 2;
   }
@@ -324,7 +339,8 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   // Of JPEG in CMYK FFmpeg makes RGB that is opaque; JPEG has no alpha.
   if (coded.codec_id == AV_CODEC_ID_MJPEG && frame.format == AV_PIX_FMT_GBRAP) all.emplace_back(kCmyk);
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
-  const bool has_alpha = format != nullptr && (format->flags & (AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL)) != 0;
+  const bool has_alpha = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 &&
+                         (format->flags & AV_PIX_FMT_FLAG_PAL) == 0;  // of which the mask of an icon is none
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
   if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
     all.emplace_back("the sixteenth bit of pixels");

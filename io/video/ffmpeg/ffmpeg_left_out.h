@@ -23,8 +23,8 @@ struct PictureFile {
 /// HEIF pictures, TIFF, PNG, JPEG, WebP and PSD. Nothing for other files, and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
 
-/// What FFmpeg's decoder of TIFF passes over, so that other pictures come out without a word: "in tiles"; "" if it reads
-/// this one right. Of a picture's packet, which is its file. Cameras' pictures (DNG) are read in tiles, too.
+/// What FFmpeg's decoder of TIFF passes over, so that another picture comes out without a word: "in tiles"; "" if it
+/// reads this one right. Of a picture's packet, which is its file. Cameras' pictures (DNG) are read in tiles, too.
 std::string misread_tiff(const AVPacket& packet);
 
 /// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
