@@ -285,6 +285,7 @@ class Chooser {
     if (ahead) vary([](VolumeCandidate& c) { c.ahead = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
     if (mixed) try_mixing();
+    if (best_.mixed && palette && best_.palette) vary([](VolumeCandidate& c) { c.palette = false; });  // as for labels
   }
 
   /// Whether the trial codes the whole volume, or blocks have so few samples that their tables of frequencies matter,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/volume_coding_support.h"
@@ -63,6 +64,25 @@ VolumeBytes voxels_of(const Kind& kind) {
       for (int x = 0; x < v.width; ++x)
         put_scalar(out, static_cast<std::uint64_t>(kind.value(z, y, x, random)), v.voxel);
   return out;
+}
+
+// Independent voxels take their entropy, up to 2 % and what any stream takes.
+TEST(VolumeEffort, noise_takes_its_entropy) {
+  const VoxelFormat u8{VoxelType::kU8, false, 1};
+  const VoxelFormat u16{VoxelType::kU16, false, 1};
+  const auto any = [](int, int, int, auto& r) { return static_cast<int>(r() & 0xFFFF); };
+  const double tenth = -0.1 * std::log2(0.1) - 0.9 * std::log2(0.9);
+  const std::vector<std::pair<Kind, double>> cases{
+      {{"bytes", {u8, 128, 128, 2, 1}, [](int, int, int, auto& r) { return static_cast<int>(r() & 255); }}, 8},
+      {{"numbers", {u16, 128, 128, 2, 1}, any}, 16},
+      {{"points", {u8, 128, 128, 6, 1}, [](int, int, int, auto& r) { return r() % 10 == 0 ? 1 : 0; }}, tenth}};
+  for (const auto& [kind, bits] : cases) {
+    VolumeEncoderParams params;
+    params.threads = 1;
+    const double entropy = bits / 8 * static_cast<double>(kind.volume.voxels());
+    EXPECT_LT(static_cast<double>(encode(kind.volume, voxels_of(kind), params).bytes.size()), 1.02 * entropy + 400)
+        << kind.name;
+  }
 }
 
 TEST(VolumeEffort, more_is_never_larger) {
