@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
 """Volumes of many kinds, made from fixed seeds: what Trivelet makes of them, beside zstd -19, xz and JPEG XL.
 
-    tests/bench/volume_kinds.py [--program build/release/apps/trivelet] [--peers] [--only NAME,...] [--keep FOLDER]
+    tests/bench/volume_kinds.py [--program PATH] [--peers] [--only NAME;...] [--keep FOLDER]
 
 Prints bytes of `fast`, `medium` and `slow`, lossless. With --peers also those of zstd -19, xz -9e and cjxl -d 0 -e 7
-(slices below each other in one picture; integers of 8 and 16 bits), as far as they are installed, and the ratio of the
-worst preset, and of `slow`, to the best of them. Needs numpy (Debian: python3-numpy).
+(slices below each other in one picture; integers of 8 and 16 bits), as far as they are installed, and the ratios of
+`fast`, `medium` and `slow` to the best of them. Exits with 1 if a preset with more effort is larger, or if `medium` is
+more than 2 % and 450 bytes (the file's header, boxes and checksums) above the best. Needs numpy (Debian:
+python3-numpy).
 """
 import argparse
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
 
+MOST_OF_BEST = 1.02
+CONTAINER_BYTES = 450
 TYPES = {"u1": "uint8", "u2": "uint16", "i2": "int16", "f4": "float", "f8": "double"}
 
 
@@ -33,7 +38,8 @@ def smooth(rng, shape, cells):
 
 def regions(rng, shape, labels):
     """Segmented shapes: the nearest of so many points after a smooth distortion, inside an ellipsoid."""
-    where = np.stack(np.meshgrid(*[np.linspace(-1, 1, n) if n > 2 else np.linspace(0, 0.05 * (n - 1), n) for n in shape], indexing="ij"))
+    axes = [np.linspace(-1, 1, n) if n > 2 else np.linspace(0, 0.05 * (n - 1), n) for n in shape]
+    where = np.stack(np.meshgrid(*axes, indexing="ij"))
     bent = where + 0.12 * np.stack([smooth(rng, shape, 7) for _ in range(3)])
     bent += 0.02 * np.stack([smooth(rng, shape, 23) for _ in range(3)])
     nearest = np.full(shape, np.inf)
@@ -129,12 +135,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("TRIVELET", here / "build/release/apps/trivelet"))
     parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--only", type=lambda s: s.split(","), help="kinds, separated by commas")
+    parser.add_argument("--only", type=lambda s: s.split(";"), help="kinds, separated by semicolons")
     parser.add_argument("--keep", type=pathlib.Path, help="keeps the volumes in this folder")
     options = parser.parse_args()
-    print("| volume | fast | medium | slow |" + (" zstd -19 | xz -9e | JPEG XL 7 | worst / best | slow / best |"
-                                                  if options.peers else ""))
-    print("|-|" + "-|" * (8 if options.peers else 3))
+    others = " zstd -19 | xz -9e | JPEG XL 7 | fast / best | medium / best | slow / best |"
+    print("| volume | fast | medium | slow |" + (others if options.peers else ""))
+    print("|-|" + "-|" * (9 if options.peers else 3))
+    wrong = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         for name, make in kinds().items():
@@ -153,8 +160,13 @@ def main():
                 peers = peers_of(v, folder)
                 best = min(p for p in peers if p is not None)
                 cells += ["-" if p is None else str(p) for p in peers]
-                cells += [f"{max(ours) / best:.3f}", f"{ours[2] / best:.3f}"]
+                cells += [f"{size / best:.3f}" for size in ours]
+                if ours[1] > MOST_OF_BEST * best + CONTAINER_BYTES:
+                    wrong.append(f"{name}: medium takes {ours[1]} bytes, another {best}")
+            if ours != sorted(ours, reverse=True):
+                wrong.append(f"{name}: more effort takes more bytes")
             print("| " + " | ".join(cells) + " |", flush=True)
+    sys.exit("\n".join(wrong) if wrong else 0)
 
 
 if __name__ == "__main__":
