@@ -46,6 +46,8 @@ struct GopChoices {
   /// There is a target, so the GOP may be coded again. Fast profile: deliver PassTables and one part per plane, no
   /// layers.
   bool passes = false;
+  /// Fast profile: deliver one part per plane, no layers. PassTables are not needed.
+  bool by_plane = false;
   /// Dense profile: do not code the refinement of the last plane. It gains about 2 step^2 of squared error a byte,
   /// which is too little for a target that the planes before nearly meet.
   bool spare_last_pass = false;

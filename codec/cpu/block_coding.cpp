@@ -34,7 +34,7 @@ void BlockCoding::begin(int frames, const std::vector<std::uint8_t>& frame_gains
     coded.grid = &grid;
     coded.blocks.resize(static_cast<std::size_t>(grid.blocks()));
     steps_.push_back(context_.steps(grid, c, choices.step));
-    if (!dense) coded.plan = choices.passes ? plane_plan(grid) : layer_plan(header, grid);
+    if (!dense) coded.plan = choices.passes || choices.by_plane ? plane_plan(grid) : layer_plan(header, grid);
     if (dense || choices.passes) {
       coded.passes.resize(coded.blocks.size());
       weights_.push_back(error_weights(context_.headers.of(motion.get()), c, grid.table(), choices.step, frame_gains));

@@ -54,7 +54,8 @@ GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
   c.key = p.wanted_key;
   c.levels = p.levels;
   c.key_if_closed = KeyPlan::closed(p.frames, p.levels);
-  c.passes = has_target();
+  c.by_plane = cuts_by_plane();
+  c.passes = has_target() && !c.by_plane;
   // With a target about one plane more is coded than is sent (target_search.cpp).
   if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
   return c;

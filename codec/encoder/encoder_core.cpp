@@ -101,7 +101,7 @@ void EncoderCore::prepare(const Gop& gop, PendingGop& p) {
   if (context_.header.motion) context_.look_at_motion(gop, p);
   p.wanted_key = keys_.next(p.frames, p.must_close, p.levels);
   p.has_hash = context_.header.lossless;
-  p.measures = context_.measures() || context_.has_target();
+  p.measures = context_.measures() || (context_.has_target() && !context_.cuts_by_plane());
   hash(gop, p);
 }
 

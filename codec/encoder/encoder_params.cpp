@@ -52,7 +52,8 @@ int fitting_blocks(const VideoInfo& video, const EncoderParams& p) {
 // An empty chunk takes a byte. The layers may cost about 1/100 of the bytes; with motion 1/400, because few GOPs then
 // have bytes for more than four.
 int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
-  if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return 4;
+  constexpr int kFastLayers = 4;
+  if (p.profile == Profile::kFast && !p.has_byte_target() && p.psnr == 0) return kFastLayers;
   const double pixels = static_cast<double>(video.width) * video.height * p.gop_frames;
   double bytes = target_share(video, p, p.gop_frames);
   if (p.target_bytes > 0 && bytes == 0) bytes = static_cast<double>(p.target_bytes) / 4;  // frames unknown: a few GOPs
@@ -62,7 +63,8 @@ int affordable_layers(const VideoInfo& video, const EncoderParams& p) {
   if (bytes > 0) {
     const int chunks = (p.temporal_levels + 1) * (p.spatial_levels + 1);
     const double share = p.motion != Motion::kOff ? 0.0025 : 0.01;
-    return static_cast<int>(std::clamp(share * bytes / chunks, 1.0, static_cast<double>(kMaxLayers)));
+    const int most = p.profile == Profile::kFast && p.has_byte_target() ? kFastLayers : kMaxLayers;
+    return static_cast<int>(std::clamp(share * bytes / chunks, 1.0, static_cast<double>(most)));
   }
   return pixels < 3e5 ? 4 : pixels < 1e6 ? 6 : pixels < 2e6 ? 12 : kMaxLayers;
 }

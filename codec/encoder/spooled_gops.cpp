@@ -92,8 +92,9 @@ void SpooledGops::write(std::size_t n, std::uint64_t budget, double slope) {
           "the target is too small: GOP " + std::to_string(p.number) + " cannot be coded in the " +
               std::to_string(budget) + " bytes that are its share; raise it or lower EncoderParams::layers");
   const std::vector<Cuts> cuts = control.layers(final, lambda, layers);
-  writer_.write_cut(p, control, cuts, layer_errors(predicted_errors(context_.header, control, cuts), s.errors),
-                    divided);
+  std::vector<double> errors;
+  if (!context_.cuts_by_plane()) errors = layer_errors(predicted_errors(context_.header, control, cuts), s.errors);
+  writer_.write_cut(p, control, cuts, errors, divided);
 }
 
 }  // namespace trivelet

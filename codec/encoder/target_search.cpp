@@ -140,15 +140,18 @@ RateControl TargetSearch::coded_once(const Gop& gop, bool spare, bool measured_w
 RateControl TargetSearch::coded_as(const Gop& gop, const GopChoices& choice, bool again, PendingGop& p) {
   CodedGop coded;
   context_.code([&] {
-    again ? context_.coder->push_again(gop, choice) : context_.coder->push(gop, choice);
+    const bool kept = again && choice.passes;
+    kept ? context_.coder->push_again(gop, choice) : context_.coder->push(gop, choice);
     require(context_.coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
   });
   p.step = choice.step;
   p.rounding_step = choice.rounding_step;
   p.frame_gains = choice.frame_gains;
   p.take_motion(coded);
-  return context_.timed(&EncoderStages::layers, false,
-                        [&] { return RateControl(context_.header, coded, &context_.pool); });
+  return context_.timed(&EncoderStages::layers, false, [&] {
+    return choice.by_plane ? RateControl(context_.header, coded, choice.step, choice.frame_gains, &context_.pool)
+                           : RateControl(context_.header, coded, &context_.pool);
+  });
 }
 
 // Keeps the amounts of a GOP that was coded with the current step and `more_planes` planes more than needed.
@@ -305,10 +308,12 @@ double TargetSearch::step_within(const Budget& budget, const StepAmounts& amount
 
 TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
   constexpr double kFirstTry = 4;  // at 8 bits: its sample also gives coarser steps, but not finer ones
+  constexpr double kFirstTryByPlane = 1;
   Budget budget = budget_for(p);
   if (budget.share > 0) {
     const double before = step_;
-    if (p.number == 0) step_ = kFirstTry * std::exp2(context_.header.video.format.bits - 8);
+    const double first_try = context_.cuts_by_plane() ? kFirstTryByPlane : kFirstTry;
+    if (p.number == 0) step_ = first_try * std::exp2(context_.header.video.format.bits - 8);
     // Later GOPs cannot correct an error of the last one.
     const double alike = budget.may_be_last ? 0.2 : 0.8;
     if (find_step(gop, kFinestStepForBytes, alike, [&](const StepAmounts& a) { return step_within(budget, a); }))
@@ -363,10 +368,13 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
   constexpr double kUncertain = 0.5;  // above it one plane is coded in reserve
   constexpr double kReserve = 0.1;    // octaves finer than needed, as a margin
   constexpr double kReserveOfUnknown = 0.4;
+  constexpr double kReserveOfUnknownByPlane = 0.1;
   constexpr double kReserveOfLast = 0.15;  // later GOPs cannot correct it
   constexpr int kMostCodings = 4;
-  const bool plane_more = budget.unknown > kUncertain;
-  const double reserve = kReserve + kReserveOfUnknown * budget.unknown;
+  // Planes cut without errors are cut best near the end of the last one.
+  const bool by_plane = context_.cuts_by_plane();
+  const bool plane_more = budget.unknown > kUncertain && !by_plane;
+  const double reserve = kReserve + (by_plane ? kReserveOfUnknownByPlane : kReserveOfUnknown) * budget.unknown;
   step_ = plane_more ? step_ / 2 : step_ * std::exp2(budget.may_be_last ? -kReserveOfLast : -reserve);
   for (int coding = 1;; ++coding) {
     step_ = std::max(step_, kFinestStepForBytes);
@@ -396,10 +404,12 @@ void TargetSearch::add_to_run(const RateControl& control, const PendingGop& p) {
 TargetSearch::Coded TargetSearch::held(const Gop& gop, const PendingGop& p, RateControl control,
                                        double expected_slope) {
   const double lambda = std::exp2(expected_slope);
-  const std::vector<Cuts> layers = context_.timed(&EncoderStages::layers, false, [&] {
-    return control.layers(control.at(lambda), lambda, context_.header.layers);
-  });
-  measurer_.measure(gop, p, control, layers);
+  if (!context_.cuts_by_plane()) {
+    const std::vector<Cuts> layers = context_.timed(&EncoderStages::layers, false, [&] {
+      return control.layers(control.at(lambda), lambda, context_.header.layers);
+    });
+    measurer_.measure(gop, p, control, layers);
+  }
   keys_.coded(p.places());
   if (p.number == 0) seed_ = {step_, correction_, aligned_slope_, needed_slope_, run_.front()};
   return {std::move(control), {}, run_.back()};

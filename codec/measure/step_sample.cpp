@@ -142,14 +142,16 @@ StepSample::~StepSample() = default;
 StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
   std::vector<StepAmounts> window_amounts(windows_.size());
   GopChoices choice = choices;
-  choice.passes = true;
+  choice.passes = !choice.by_plane;
   choice.spare_last_pass = false;
   pool.parallel_for(static_cast<int>(windows_.size()), [&](int i, int) {
     Window& w = *windows_[static_cast<std::size_t>(i)];
-    w.coded ? w.coder->push_again(w.samples, choice) : w.coder->push(w.samples, choice);
+    const bool kept = w.coded && choice.passes;
+    kept ? w.coder->push_again(w.samples, choice) : w.coder->push(w.samples, choice);
     w.coded = true;
     require(w.coder->pull(w.result), ErrorKind::kInternal, "the backend lost a GOP");
-    w.control.emplace(w.header, w.result);
+    choice.by_plane ? w.control.emplace(w.header, w.result, choice.step, choice.frame_gains)
+                    : w.control.emplace(w.header, w.result);
     window_amounts[static_cast<std::size_t>(i)] = StepAmounts(*w.control, static_cast<double>(choice.step));
   });
   StepAmounts sum;

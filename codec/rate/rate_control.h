@@ -29,6 +29,10 @@ class RateControl {
   /// Copies the codewords and tables of `gop`; grids and pool must outlive this object. The pool works on the blocks;
   /// null = the calling thread. Results are the same.
   RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool = nullptr);
+  /// Of the fast profile without pass tables, coded with `step` and `frame_gains`: the gain of a plane is estimated from
+  /// its size. error() is then not known.
+  RateControl(const StreamHeader& header, const CodedGop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
+              ThreadPool* pool = nullptr);
 
   /// The truncation points at which another byte gains less than `lambda` squared error. Parents limit their segments.
   Cuts at(double lambda) const;
@@ -103,7 +107,11 @@ class RateControl {
     std::vector<int> parents;  // per segment of a block
     std::vector<std::vector<std::size_t>> children;
   };
+  void prepare(const CodedGop& gop);
   void prepare(const std::vector<const BlockGrid*>& grids);
+  double emphasis(int component, int resolution) const;
+  void add_planes(const std::uint32_t* end, double weight, double coefficients, Run& run);
+  std::vector<double> segment_weights(int component, float step, const std::vector<std::uint8_t>& frame_gains) const;
   const Point* point_at(const Run& run, int cut) const;
   std::uint32_t end_at(const Run& run, int cut) const {
     const Point* p = point_at(run, cut);

@@ -92,7 +92,9 @@ struct EncodePipeline::State {
   State(const StreamHeader& h, const PipelineOptions& o, ThreadPool* p)
       : header(h), options(o), pool(p), most_slots(static_cast<std::size_t>(std::max(1, o.slots))) {}
 
-  bool by_plane(const GopChoices& choices) const { return choices.passes && header.profile == Profile::kFast; }
+  bool by_plane(const GopChoices& choices) const {
+    return (choices.passes || choices.by_plane) && header.profile == Profile::kFast;
+  }
   const GopShape& shape_of(int frames, const GopChoices& choices, const GopMotion* of) {
     const GopKey key = of ? of->places.key : GopKey::kFirst;
     const int levels = of ? of->places.levels : 0;
