@@ -321,7 +321,7 @@ std::string misread_tiff(const AVPacket& packet) {
   if (compression == 6 || compression == 7) return "with JPEG inside";
   if (tiff.field(kFillOrder) == 2 && bits > 1 && bits < 8) return "with the bits of a byte in reverse";
   if (format == 2) return "of signed samples";
-  if (format == 3) return "of floats";
+  if (format == 3 && bits <= 16) return "of floats";  // others it refuses itself
   const bool has_palette = tiff.field(kPhotometric) == 3;
   if (has_palette && tiff.field(kSamples) > 1) return "of a palette with more samples";
   if (has_palette && bits > 8) return "of a palette with 16 bits";
