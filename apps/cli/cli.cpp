@@ -292,7 +292,7 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .group(kStructureGroup);
   app.add_option("--layers", options.layers,
                  "Quality layers, 1..16, for truncation and for decoding at lower quality [16, fewer in small pictures "
-                 "and GOPs; fast profile at constant quality 4]")
+                 "and GOPs; fast profile 4, with --psnr up to 16]")
       .range(1, 16)
       .type_name("N")
       .group(kStructureGroup);

@@ -322,9 +322,10 @@ Action define_encode(Command& app, Common& common) {
                     "else tvl]");
   app.add_option(
          "--for", options->use,
-         "Defaults for a purpose: mezzanine = --preset fast -q 85 --gop 8; editing = the same with --gop 1, so "
-         "that any frame is decoded alone; proxy = --preset fast -q 40 --gop 8; delivery = -q 55 --motion auto; "
-         "archive = --lossless --verify. Options that are typed count")
+         "Defaults for a purpose: mezzanine = --preset fast -q 70 --gop 8, about the PSNR of ProRes 422 HQ; editing = "
+         "the same with --gop 1, so that any frame is decoded alone; proxy = --preset fast -q 28 --gop 8, as ProRes "
+         "Proxy; delivery = -q 42 --motion auto, as x264's --crf 20; archive = --lossless --verify. Options that are "
+         "typed count")
       .one_of({"mezzanine", "editing", "proxy", "delivery", "archive"})
       .group("Quality");
   const Option verify = add_check_options(app, *options);

@@ -213,8 +213,8 @@ RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, Thread
   }
 }
 
-// What a bit of the last plane gains is the squared step, times the weight of the segment's frames, times a power of the
-// bits that the plane takes per coefficient: planes in which few coefficients become significant pay more for their
+// What a bit of the last plane gains is the squared step, times the weight of the segment's frames, times a power of
+// the bits that the plane takes per coefficient: planes in which few coefficients become significant pay more for their
 // places. The exponent was fitted to the passes of three clips at 36, 44 and 52 dB: the gain per byte then differs by
 // 0.3 octaves (standard deviation) from that of pass tables, without the power and the weights by 0.45.
 RateControl::RateControl(const StreamHeader& header, const CodedGop& gop, float step,

@@ -29,10 +29,10 @@ class RateControl {
   /// Copies the codewords and tables of `gop`; grids and pool must outlive this object. The pool works on the blocks;
   /// null = the calling thread. Results are the same.
   RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool = nullptr);
-  /// Of the fast profile without pass tables, coded with `step` and `frame_gains`: the gain of a plane is estimated from
+  /// Of the fast profile without pass tables, coded with `step` and `frame_gains`. The gain of a plane is estimated by
   /// its size. error() is then not known.
-  RateControl(const StreamHeader& header, const CodedGop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
-              ThreadPool* pool = nullptr);
+  RateControl(const StreamHeader& header, const CodedGop& gop, float step,
+              const std::vector<std::uint8_t>& frame_gains, ThreadPool* pool = nullptr);
 
   /// The truncation points at which another byte gains less than `lambda` squared error. Parents limit their segments.
   Cuts at(double lambda) const;
