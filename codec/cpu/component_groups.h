@@ -47,7 +47,10 @@ class ComponentGroups {
     LargeVector<T>& memory = this->memory<T>();
     if (memory.size() < sum) {
       LargeVector<T>().swap(memory);  // before the larger one is there
-      memory.resize(sum);
+      // Open GOPs have a place more than the first one. Where no memory is given back (WebAssembly), the hole that the
+      // first one's leaves would be lost.
+      const auto frames = static_cast<std::size_t>(shapes[static_cast<std::size_t>(first)].frames);
+      memory.resize(header_.motion ? sum + sum / frames : sum);
     }
     std::vector<Field<T>> fields;
     T* at = memory.data();
