@@ -1,6 +1,7 @@
 // The page: opens what is dropped, chosen or named, and connects controls to film.js and volume.js.
 // Query: src=ADDRESS opens it; threads=N; fit=0 begins at full size; size, layers, rate, frame set the controls.
 import {Film} from './film.js';
+import {Sound} from './sound.js';
 import {open, default_threads} from './trivelet.js';
 import {Volume} from './volume.js';
 
@@ -34,6 +35,7 @@ function show_controls() {
   $('scale').hidden = !(film || volume) || !!stream?.volume?.prediction;
   $('map').hidden = !(film || volume);
   $('rate-label').hidden = !film;
+  $('loud-label').hidden = !film?.sound;
 }
 
 function status() {
@@ -48,6 +50,7 @@ function status() {
     if (d) parts.push(`shown at ${d.video.width}×${d.video.height}` + layers);
     if (c.decode_ms) parts.push(`decoding ${(1000 * c.frames / c.decode_ms).toFixed(0)} frames/s`);
     if (film.playing || c.shown) parts.push(`${c.shown} shown, ${c.late} left out`);
+    if (film.sound_text) parts.push(film.sound_text);
   } else if (volume) {
     const v = stream.volume;
     const error = v.exact ? ', exact' : v.has_bound ? `, error ≤ ${v.max_error}` : '';
@@ -107,6 +110,18 @@ function set_scales(levels, temporal_levels) {
 async function begin_film() {
   if (!stream.gops.length) throw new Error('the film has no whole GOP');
   film = new Film(stream, $('picture'), film_changed);
+  const mine = film, {sound, text} = await Sound.of(stream);
+  if (mine !== film) return;  // another one was opened
+  film.sound_text = text;
+  if (sound) {
+    sound.end = film.end_pts * film.unit;
+    sound.set_volume($('loud').value / 100);
+    sound.on_error = error => {
+      film.sound_text = `no sound: ${error.message}`;
+      status();
+    };
+    film.sound = sound;
+  }
   if (query.has('canvas')) film.fixed = query.get('canvas').split('x').map(Number);
   set_scales(stream.stream.spatial_levels, stream.stream.temporal_levels);
   Object.assign($('seek'), {max: film.frames - 1, value: 0});
@@ -187,6 +202,7 @@ $('play').onclick = () => film.playing ? film.pause() : tell(() => film.play());
 $('back').onclick = () => tell(() => film.step(-1));
 $('on').onclick = () => tell(() => film.step(1));
 $('seek').oninput = event => tell(() => film.show(film.pts_of(+event.target.value)));
+$('loud').oninput = event => film?.sound?.set_volume(event.target.value / 100);
 $('speed').onchange = event => { film.set_speed(+event.target.value); };
 addEventListener('keydown', event => {
   if (!film || /INPUT|SELECT|BUTTON/.test(event.target.tagName)) return;

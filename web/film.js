@@ -158,6 +158,22 @@ export class Film {
     this.on_change();
   }
 
+  // How many frames stand between `last` and frame `index` of GOP `number`, at the frame rate that is asked for; none
+  // after a jump back.
+  left_out(last, number, index) {
+    if (number === last.number) return Math.max(0, index - last.index - 1);
+    if (number < last.number) return 0;
+    const part = 2 ** this.request.temporal_reduce, between = this.stream.gops.slice(last.number + 1, number);
+    const whole = between.reduce((all, gop) => all + Math.ceil(gop.frames / part), 0);
+    return last.decoded.count - 1 - last.index + whole + index;
+  }
+
+  // The sound of a film that is played from `pts` on; at the film's own speed alone.
+  sound_from(pts) {
+    if (this.sound && this.speed === 1) this.sound.start(pts * this.unit);
+    else this.sound?.stop();
+  }
+
   // Plays to the end or until pause(). A GOP that is late stops the clock; show() while it plays is a jump.
   async play() {
     if (this.playing) return;
@@ -165,23 +181,31 @@ export class Film {
     if (this.pts >= this.end_pts - 1) this.pts = this.first_pts;
     Object.assign(this.counts, {shown: 0, late: 0});
     const began = performance.now();
-    let serial = this.serial, from = this.pts, since = began, last;
+    let serial = this.serial, from, since, last;
+    const begin = pts => {
+      from = pts, since = performance.now();
+      this.sound_from(pts);
+    };
+    begin(this.pts);
     try {
       while (this.playing) {
-        if (serial !== this.serial) serial = this.serial, from = this.pts, since = performance.now();
+        if (serial !== this.serial) serial = this.serial, last = undefined, begin(this.pts);
         const pts = from + (performance.now() - since) / 1000 * this.speed / this.unit;
-        if (pts >= this.end_pts) break;
+        if (pts >= this.end_pts) {
+          if (last) this.counts.late += this.left_out(last, this.stream.gops.length, 0);
+          break;
+        }
         const number = this.stream.gop_at(pts), gop = this.need(number);
         if (!gop.decoded) {
+          this.sound?.stop();
           await gop.promise;
-          from = pts, since = performance.now();
+          begin(pts);
           continue;
         }
         if (number + 1 < this.stream.gops.length) this.need(number + 1).promise.catch(() => {});
         const index = this.index_at(gop.decoded, pts);
         if (!last || last.number !== number || last.index !== index || last.decoded !== gop.decoded) {
-          if (last?.number === number) this.counts.late += Math.max(0, index - last.index - 1);
-          else if (last?.number === number - 1) this.counts.late += last.decoded.count - 1 - last.index + index;
+          if (last) this.counts.late += this.left_out(last, number, index);
           last = {number, index, decoded: gop.decoded};
           this.pts = pts;
           this.draw(gop.decoded, pts);
@@ -191,6 +215,7 @@ export class Film {
         await new Promise(resolve => requestAnimationFrame(resolve));
       }
     } finally {
+      this.sound?.stop();
       this.counts.seconds = (performance.now() - began) / 1000;
       this.playing = false;
       this.on_change();
@@ -201,5 +226,6 @@ export class Film {
     this.pause();
     this.serial++;
     this.gops.clear();
+    this.sound?.close();
   }
 }

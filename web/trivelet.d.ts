@@ -1,4 +1,4 @@
-/** A URL (browsers: read by byte ranges), a Blob or File, or the bytes themselves. */
+/** A .tvl, or a film in Matroska: a URL (browsers: read by byte ranges), a Blob or File, or the bytes themselves. */
 export type Source = string | Blob | ArrayBuffer | Uint8Array;
 
 export interface OpenOptions {
@@ -84,6 +84,28 @@ export interface DecodedGop extends Counts {
   fetch_ms: number; decode_ms: number; copy_ms: number;
 }
 
+/** A track of sound of a film in Matroska. */
+export interface SoundTrack {
+  /** Matroska's name of the codec: A_OPUS, A_AAC, ... */
+  codec: string;
+  rate: number; channels: number;
+  /** Of a sample; 0 = not said. */
+  bits: number;
+  /** Seconds that the decoder is late, which are taken off the times of packets. */
+  delay: number;
+  /** Packets are compressed once more, which nothing here undoes. */
+  encoded: boolean;
+  /** Matroska's CodecPrivate. */
+  description: ArrayBuffer;
+}
+
+export interface PacketsRequest {
+  /** 0, the first one. */
+  track?: number;
+  /** Seconds: packets that begin in [from, to). Frames are shown at pts times time_base_num / time_base_den. */
+  from: number; to: number;
+}
+
 export interface BoxRequest {
   /** In voxels of the full size. */
   x: number; y: number; z: number; width: number; height: number; depth: number;
@@ -112,10 +134,12 @@ export declare class Stream implements Counts {
   /** Of a film. */
   video?: WholeVideo;
   gops?: Gop[];
+  sound?: SoundTrack[];
   /** Of a volume. */
   volume?: VolumeInfo;
   readonly is_volume: boolean;
   gop(request: GopRequest): Promise<DecodedGop>;
+  packets(request: PacketsRequest): Promise<{time: number; bytes: ArrayBuffer}[]>;
   box(request: BoxRequest): Promise<DecodedBox>;
   /** The header of the file that the volume was read from; empty where it was not kept. */
   envelope(): Promise<ArrayBuffer>;

@@ -43,7 +43,7 @@ export class Stream {
       stream.threads = threads;
       const url = typeof source === 'string' && !is_node ? new URL(source, document.baseURI).href : source;
       const opened = await stream.#call('open', {source: url});
-      Object.assign(stream, opened);  // stream, video and gops, or volume; fetched, requests, rounds, size, heap
+      Object.assign(stream, opened);  // stream, video, gops and sound, or volume; fetched, requests, rounds, size, heap
       return stream;
     } catch (error) {
       stream.close();
@@ -88,6 +88,10 @@ export class Stream {
   // The frames of GOP `number`, decoded.
   gop(request) {
     return this.#call('gop', request);
+  }
+  // Packets of a track of sound, as the file has them, that begin in [from, to): seconds of the film.
+  async packets(request) {
+    return (await this.#call('packets', request)).packets;
   }
   // A box of a volume, decoded.
   box(request) {

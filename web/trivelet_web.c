@@ -9,8 +9,6 @@
 
 #define WEB EMSCRIPTEN_KEEPALIVE
 
-enum { kMostFrames = 128 }; /* of a GOP, as TVL_LIMIT_GOP_FRAMES */
-
 static tvl_plan* plan;
 static tvl_decoder* decoder;
 static int plan_failed; /* whose text web_error gives */
@@ -24,8 +22,8 @@ static tvl_metadata metadata;
 static tvl_volume whole, part;
 static tvl_volume_info volume_info;
 static tvl_gop gop;
-static tvl_frame frames[kMostFrames];
-static char* memory; /* of frames or voxels that were read */
+static tvl_frame frame;
+static char* memory; /* of a frame or of voxels that were read */
 static uint64_t memory_bytes;
 static char name[32];
 
@@ -201,19 +199,17 @@ static int reserve(uint64_t bytes) {
   return memory != NULL;
 }
 
-/* Frames decoded of those of the last packet, planes one after the other from web_memory on. */
-WEB int web_read(int capacity) {
-  const uint64_t bytes = tvl_frame_bytes(&video);
-  if (capacity > kMostFrames) capacity = kMostFrames;
-  if (!reserve(bytes * capacity)) return -TVL_OUT_OF_MEMORY;
-  for (int i = 0; i < capacity; ++i) tvl_frame_layout(&video, TVL_PLANAR, memory + i * bytes, &frames[i]);
+/* The next frame of those of the last packet, its planes one after the other from web_memory on. 0 = there is none. */
+WEB int web_read(void) {
+  if (!reserve(tvl_frame_bytes(&video))) return -TVL_OUT_OF_MEMORY;
+  tvl_frame_layout(&video, TVL_PLANAR, memory, &frame);
   uint64_t count = 0;
-  const tvl_result result = decoder_result(tvl_decoder_read(decoder, frames, capacity, &count));
+  const tvl_result result = decoder_result(tvl_decoder_read(decoder, &frame, 1, &count));
   return result ? -(int)result : (int)count;
 }
 WEB void* web_memory(void) { return memory; }
-WEB double web_pts(int frame) { return (double)frames[frame].pts; }
-WEB double web_duration(int frame) { return (double)frames[frame].duration; }
+WEB double web_pts(void) { return (double)frame.pts; }
+WEB double web_duration(void) { return (double)frame.duration; }
 
 /* ---- volumes */
 

@@ -43,9 +43,10 @@ CLIPS = {
     "hdr": ("yuv420p10le", "96x64", HDR, ["-q", "80"]),
     "predicted": ("yuv444p16le", "64x48", [], ["--lossless"]),
     "motion": ("yuv420p", "160x96", [], ["--motion", "on", "--gop", "16", "--keyint", "64"]),
-    "layers": ("yuv420p", "640x360", [], ["-q", "85", "--gop", "33"]),
+    "layers": ("yuv420p", "640x360", [], ["-q", "85", "--gop", "33", "--motion", "off"]),
 }
 FRAMES = {"motion": 160, "layers": 99}
+BEEP = 2  # seconds before the sound of sound.mkv begins
 
 
 def make_clips(folder: Path) -> None:
@@ -58,6 +59,11 @@ def make_clips(folder: Path) -> None:
     part = (folder / "layers.tvl").read_bytes()
     run("join", *[folder / "layers.tvl"] * 4, "-o", folder / "long.tvl", "-y")
     (folder / "cut.tvl").write_bytes(part[: len(part) * 6 // 10])
+    graph = "testsrc2=size=160x96:rate=25,trim=end_frame=150,format=yuv420p"
+    beep = f"aevalsrc='if(gte(t,{BEEP}),0.5*sin(2*PI*440*t),0)':s=48000:d=6"
+    program.ffmpeg("-f", "lavfi", "-i", graph, "-f", "lavfi", "-i", beep, "-c:v", "ffv1", "-c:a", "libopus",
+                   folder / "source.mkv")  # fmt: skip
+    run("encode", folder / "source.mkv", folder / "sound.mkv", "-y", "--quiet", "--motion", "on", "--gop", "16")
     bad = bytearray((folder / "motion.tvl").read_bytes())
     for at in random.Random(3).sample(range(len(bad) // 3, len(bad) // 2), 8):
         bad[at] ^= 255
@@ -81,8 +87,12 @@ def make_volume(folder: Path) -> np.ndarray:
     return voxels
 
 
+def file_of(name: str) -> str:
+    return name if "." in name else f"{name}.tvl"
+
+
 def decoded(folder: Path, name: str, *options) -> bytes:
-    run("decode", folder / f"{name}.tvl", folder / "out.yuv", "--format", "raw", "-y", "--quiet", *options)
+    run("decode", folder / file_of(name), folder / "out.yuv", "--format", "raw", "-y", "--quiet", *options)
     return (folder / "out.yuv").read_bytes()
 
 
@@ -131,6 +141,8 @@ def test_package(app: Path, folder: Path, voxels: np.ndarray) -> None:
     wanted = md5(b"".join(whole[n * gop : (n + 1) * gop] for n in order))
     got = in_node(app, folder, [{"file": f"{folder}/motion.tvl", "threads": 1, "order": order}])[0]
     check(got.get("md5") == wanted, f"node, motion, GOPs {order}: {got}, not {wanted}")
+    got = in_node(app, folder, [{"file": f"{folder}/sound.mkv", "threads": 1}])[0]
+    check(got.get("md5") == md5(decoded(folder, "sound.mkv")), f"node, a film in Matroska: {got}")
     box = {"x": 3, "y": 10, "z": 5, "width": 20, "height": 30, "depth": 9}
     part = voxels[5:14, 10:40, 3:23].tobytes()
     got = in_node(app, folder, [{"file": f"{folder}/volume.tvl", "threads": n, "box": box} for n in (1, 2)])
@@ -161,7 +173,7 @@ class Page:
     def open(self, name: str, query: str = "") -> str:
         """What the page says to be wrong."""
         self.counts(clear=True)
-        self.browser.open(f"{self.address}?src=t/{name}.tvl{query}")
+        self.browser.open(f"{self.address}?src=t/{file_of(name)}{query}")
         self.value("trivelet.ready")
         said = [line for line in self.browser.log if "404" not in line]  # which Chromium says of files that are missing
         check(not said, f"{name}: the console says {said}")
@@ -246,6 +258,37 @@ def test_playing(page: Page) -> None:
                " await trivelet.film.show(trivelet.film.pts_of(150)); await playing; })()")  # fmt: skip
     counts = page.value("trivelet.film.counts")
     check(counts["seconds"] < 5, f"a jump to the end while it plays is ignored: {counts}")
+
+
+def test_sound(page: Page, folder: Path) -> None:
+    """A film in Matroska: its pictures, and which second of the film what is heard belongs to."""
+    said = page.open("sound.mkv", "&fit=0&frame=140")
+    check(said == "", f"sound.mkv: {said}")
+    size = 160 * 96 * 3 // 2
+    compare(page, "sound.mkv", decoded(folder, "sound.mkv")[140 * size : 141 * size], "page, sound.mkv")
+    if not page.value("!!trivelet.film.sound"):
+        return check(False, f"the page plays no sound: '{page.value('trivelet.film.sound_text')}'")
+    page.value("""(() => {
+      const start = AudioBufferSourceNode.prototype.start;
+      window.heard = [];
+      AudioBufferSourceNode.prototype.start = function(when, offset) {
+        const samples = this.buffer.getChannelData(0), at = samples.findIndex(x => Math.abs(x) > 0.2);
+        const {zero, context} = trivelet.film.sound, {film} = trivelet;
+        heard.push({
+          from: when - offset - zero, beep: at < 0 ? -1 : when - offset - zero + at / this.buffer.sampleRate,
+          apart: context.currentTime - zero - film.pts * film.unit,
+        });
+        start.call(this, when, offset);
+      };
+    })()""")
+    page.value("(async () => { const {film} = trivelet; await film.show(film.pts_of(5)); const playing = film.play();"
+               " await new Promise(done => setTimeout(done, 3000)); film.pause(); await playing; })()")  # fmt: skip
+    heard = page.value("heard")
+    beeps = [buffer["beep"] for buffer in heard if buffer["beep"] >= 0]
+    check(beeps and abs(min(beeps) - BEEP) < 0.03, f"the sound begins at {beeps[:3]}, not at {BEEP} s; {heard[:3]}")
+    check(heard and min(buffer["from"] for buffer in heard) > 0.05, f"sound from before the picture: {heard[:3]}")
+    check(heard and min(abs(buffer["apart"]) for buffer in heard) < 0.2, f"sound beside the picture: {heard[:3]}")
+    check(page.value("trivelet.film.sound.playing.length") == 0, "the sound goes on when the film stands")
 
 
 def test_bytes(page: Page, folder: Path) -> None:
@@ -373,6 +416,7 @@ def main() -> int:
             check(page.value("crossOriginIsolated && trivelet.stream.threads > 1"), "the page has one thread alone")
             test_seeking(page, folder)
             test_playing(page)
+            test_sound(page, folder)
             test_bytes(page, folder)
             test_damage(page, folder)
             test_files(page, folder)

@@ -3,13 +3,14 @@
 'use strict';
 const is_node = typeof importScripts === 'undefined';
 const port = is_node ? require('node:worker_threads').parentPort : self;
-if (is_node) globalThis.Ranges = require('./ranges.js').Ranges;
-else importScripts('ranges.js');
+if (is_node) Object.assign(globalThis, require('./ranges.js'), require('./matroska.js'));
+else importScripts('ranges.js', 'matroska.js');
 
 let module_;          // of Emscripten
-let bytes;            // Ranges of the stream
+let bytes;            // Ranges of the stream, or the Matroska file that holds it
 let kind;             // 'video' or 'volume'
 let gops = [];        // of a video
+let unit = 0;         // of its times, in seconds
 let head;             // bytes of the stream before its first GOP
 let decoding = '';    // the request that packets are decoded for
 let last_gop = -2;    // whose packet was given last
@@ -78,7 +79,7 @@ function video() {
 }
 
 const counts = () => ({
-  fetched: bytes.fetched, requests: bytes.requests, rounds: bytes.rounds, size: bytes.size,
+  fetched: bytes.fetched, requests: bytes.requests, rounds: bytes.rounds, size: (bytes.file || bytes).size,
   heap: module_.HEAPU8.length, read: bytes.pieces.map(piece => [piece.at, piece.bytes.length]),
 });
 
@@ -100,11 +101,12 @@ async function load({threads, base, max_memory}) {
 }
 
 async function open({source}) {
-  bytes = new Ranges(source);
+  const file = new Ranges(source);
   kind = undefined;
   decoding = '';
   last_gop = -2;
-  await bytes.begin();
+  await file.begin();
+  bytes = is_matroska(file) ? await Matroska.open(file) : file;
   module_._web_request(0, 0, 0, 0);
   check(module_._web_plan_index(bytes.size));
   await bring();
@@ -129,13 +131,24 @@ async function open({source}) {
     gops.push(gop);
   }
   const said = {...video(), format: module_.UTF8ToString(module_._web_format()), peak: module_._web_peak()};
+  unit = said.time_base_num / said.time_base_den;
   head = undefined;
   if (gops.length) {
     head = new Uint8Array(gops[0].offset);
     await bytes.need([[0, head.length]]);
     bytes.copy(0, head.length, head, 0);
   }
-  return {stream, video: said, gops, ...counts()};
+  const sound = (bytes.sound || []).map(({number, ...track}) => track);
+  return {stream, video: said, gops, sound, ...counts()};
+}
+
+// Packets of a track of sound that begin in [from, to), in seconds as frames have them.
+async function packets({track = 0, from, to}) {
+  const sound = bytes.sound?.[track];
+  if (!sound) throw new Error(`there is no sound ${track}; the film has ${bytes.sound?.length || 0}`);
+  const came = await bytes.packets(sound, from, to, gops[0].pts * unit);
+  bytes.trim();
+  return {packets: came, ...counts()};
 }
 
 // Layers of a GOP that `budget` bytes hold; 0 = all.
@@ -171,6 +184,24 @@ function begin_packets(reduce, temporal_reduce, layers) {
   decoding = request;
 }
 
+// `wanted` frames of a packet, or as many as it gives, copied one by one: the module's memory never gets smaller.
+function frames(wanted) {
+  const v = video(), samples = new Uint8Array(wanted * v.frame_bytes), pts = [], durations = [];
+  let copy_ms = 0;
+  while (pts.length < wanted && counted(module_._web_read()) > 0) {
+    const start = performance.now(), pointer = module_._web_memory();
+    samples.set(module_.HEAPU8.subarray(pointer, pointer + v.frame_bytes), pts.length * v.frame_bytes);
+    pts.push(module_._web_pts());
+    durations.push(module_._web_duration());
+    copy_ms += performance.now() - start;
+  }
+  const count = pts.length;
+  return {
+    video: v, count, pts, durations, copy_ms,
+    samples: count < wanted ? samples.slice(0, count * v.frame_bytes).buffer : samples.buffer,
+  };
+}
+
 // The frames of a GOP. reduce, temporal_reduce: halvings; layers: 0 = all; budget: bytes that choose the layers.
 async function gop({number, reduce = 0, temporal_reduce = 0, layers = 0, budget = 0}) {
   const start = performance.now(), g = gops[number];
@@ -186,7 +217,7 @@ async function gop({number, reduce = 0, temporal_reduce = 0, layers = 0, budget 
     ranges = await bring();
   }
   const fetched = performance.now();
-  let count;
+  let read;
   try {
     begin_packets(reduce, temporal_reduce, layers);
     if (last_gop !== number - 1) {
@@ -194,20 +225,15 @@ async function gop({number, reduce = 0, temporal_reduce = 0, layers = 0, budget 
       if (!g.key && number > 0) give_packet(gops[number - 1], ranges);
     }
     last_gop = number;
-    const wanted = give_packet(g, ranges);
-    count = wanted > 0 ? counted(module_._web_read(wanted)) : 0;
+    read = frames(give_packet(g, ranges));
   } catch (error) {
     decoding = '';
     throw error;
   }
-  const decoded = performance.now(), v = video(), pointer = module_._web_memory();
-  const samples = module_.HEAPU8.slice(pointer, pointer + count * v.frame_bytes).buffer;
-  const pts = [], durations = [];
-  for (let i = 0; i < count; ++i) pts.push(module_._web_pts(i)), durations.push(module_._web_duration(i));
   bytes.trim();
   return {
-    number, layers, video: v, count, pts, durations, samples, fetch_ms: fetched - start, decode_ms: decoded - fetched,
-    copy_ms: performance.now() - decoded, ...counts(),
+    number, layers, ...read, fetch_ms: fetched - start, decode_ms: performance.now() - fetched - read.copy_ms,
+    ...counts(),
   };
 }
 
@@ -236,8 +262,9 @@ async function envelope() {
   return {envelope: module_.HEAPU8.slice(pointer, pointer + size).buffer};
 }
 
-const commands = {load, open, gop, box, envelope};
-const buffers = result => ['samples', 'voxels', 'envelope'].map(name => result[name]).filter(Boolean);
+const commands = {load, open, gop, packets, box, envelope};
+const buffers = result => ['samples', 'voxels', 'envelope'].map(name => result[name]).filter(Boolean)
+  .concat((result.packets || []).map(packet => packet.bytes));
 
 let queue = Promise.resolve();
 const answer = message => {
