@@ -197,8 +197,8 @@ class PredictiveEncoder final : public GopEncoder {
     std::uint8_t kind = kNumbers;
     const auto try_kind = [&](std::uint8_t other, auto& coder) {
       w.other.clear();
-      coder.encode(block, w.other);
-      if (w.other.size() >= out.size()) return;
+      coder.encode(block, w.other, out.size() - 1);
+      if (w.other.empty()) return;
       out.swap(w.other);
       kind = other;
     };

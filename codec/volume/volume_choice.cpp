@@ -230,7 +230,7 @@ class Chooser {
       if (choice_.predictive_is_possible() && map_of(best_).planes() == 1 && !is_colour()) best_.predictive = true;
       if (best_.predictive && labels_may_pay()) {
         consider(best_);
-        vary([](VolumeCandidate& c) { c.labels = true; });
+        try_labels();
       }
       return best_;
     }
@@ -280,11 +280,11 @@ class Chooser {
     const bool mixed = mixing_may_pay();
     if (palette || along_fourth || labels || ahead || mixed) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
-    if (labels) vary([](VolumeCandidate& c) { c.labels = true; });
+    if (labels) try_labels();
     if (labels && palette && best_.palette) vary([](VolumeCandidate& c) { c.palette = false; });  // labels need none
     if (ahead) vary([](VolumeCandidate& c) { c.ahead = true; });
     if (along_fourth) vary([](VolumeCandidate& c) { c.order = VolumeOrder::kFourthAxis; });
-    if (mixed) try_mixing();
+    if (mixed) vary_costly([](VolumeCandidate& c) { c.mixed = true; });
     if (best_.mixed && palette && best_.palette) vary([](VolumeCandidate& c) { c.palette = false; });  // as for labels
   }
 
@@ -301,15 +301,23 @@ class Chooser {
     return slow_ || (choice_.volume.voxels() <= kTrialVoxels && map_of(best_).planes() == 1);
   }
 
-  /// Takes it where it saves what its time is worth: of small volumes anything.
-  void try_mixing() {
+  /// Takes what is slow to code where it saves what its time is worth: of small volumes anything.
+  template <class F>
+  void vary_costly(const F& change) {
     constexpr double kLeastSaved = 0.01;
     const VolumeCandidate others = best_;
     const double bytes = least_;
-    vary([](VolumeCandidate& c) { c.mixed = true; });
+    vary(change);
     if (choice_.volume.voxels() <= kTrialVoxels || least_ <= (1 - kLeastSaved) * bytes) return;
     best_ = others;
     least_ = bytes;
+  }
+  void try_labels() {
+    const auto change = [](VolumeCandidate& c) { c.labels = true; };
+    if (slow_)
+      vary(change);
+    else
+      vary_costly(change);
   }
 
   /// One value, or few in regions or of two kinds.

@@ -92,6 +92,20 @@ TEST(Mixed, SmallBlocksTakeLessThanWithFrequencies) {
   EXPECT_LT(10 * encode_mixed(gop, info).size(), 9 * test::encode_block(gop, info, {}).size());
 }
 
+TEST(Mixed, NothingIsWrittenAboveALimit) {
+  const VideoInfo info = block_video(24, 31, 12);
+  const Gop gop = noisy(info, 3);
+  const std::vector<std::uint8_t> whole = encode_mixed(gop, info);
+  std::vector<std::uint8_t> out;
+  mixed::MixedEncoder().encode(block_of(gop, info), out, whole.size());
+  EXPECT_EQ(out, whole);
+  for (const std::size_t most : {whole.size() - 1, whole.size() / 2, std::size_t{0}}) {
+    out.clear();
+    mixed::MixedEncoder().encode(block_of(gop, info), out, most);
+    EXPECT_TRUE(out.empty()) << most;
+  }
+}
+
 TEST(Mixed, WhiteNoiseTakesItsBitsAlone) {
   for (const int bits : {8, 16}) {
     const VideoInfo info = block_video(128, 128, bits);

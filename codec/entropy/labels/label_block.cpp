@@ -239,22 +239,25 @@ struct LabelEncoder::State : BlockCoder<WritingBits> {};
 LabelEncoder::LabelEncoder() : state_(std::make_unique<State>()) {}
 LabelEncoder::~LabelEncoder() = default;
 
-void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out) {
+void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out, std::size_t most) {
   State& s = *state_;
   if (!prediction::load(b, s.history)) return;
   s.start(b.bits, b.width);
   dense::RangeEncoder& coder = s.bits.coder;
   coder.start();
   // Of a sample at most: a stretch, one decision per candidate and one per bit.
-  const std::size_t most = static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 + kMostCandidates + b.bits);
+  const std::size_t most_of_row =
+      static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 + kMostCandidates + b.bits);
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) {
-      coder.reserve(most);
+      coder.reserve(most_of_row);
       s.code_row(z, y);
+      if (coder.mark().bytes > most) return;
     }
   // No shorter than what was put: a decoder takes more bits behind the end for damage.
   const std::size_t put = coder.mark().bytes;
   coder.finish();
+  if (std::max(put, coder.size()) > most) return;
   out.insert(out.end(), coder.data(), coder.data() + coder.size());
   if (coder.size() < put) out.resize(out.size() + put - coder.size());
 }

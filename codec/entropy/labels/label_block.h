@@ -21,8 +21,9 @@ class LabelEncoder {
  public:
   LabelEncoder();
   ~LabelEncoder();
-  /// Appends the codeword to `out`. Appends nothing if all numbers are 0.
-  void encode(const prediction::BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out);
+  /// Appends the codeword to `out`. Appends nothing if all numbers are 0, or if it has more than `most` bytes.
+  void encode(const prediction::BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out,
+              std::size_t most = ~std::size_t{0});
 
  private:
   struct State;

@@ -249,7 +249,7 @@ struct MixedEncoder::State : BlockCoder<WritingBits> {};
 MixedEncoder::MixedEncoder() : state_(std::make_unique<State>()) {}
 MixedEncoder::~MixedEncoder() = default;
 
-void MixedEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out) {
+void MixedEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out, std::size_t most) {
   State& s = *state_;
   if (!prediction::load(b, s.history)) return;
   const bool one_frame = b.frames() == 1;
@@ -260,20 +260,22 @@ void MixedEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::ui
   BitWriter head;
   prediction::write_mixed_head(s.head, one_frame, head);
   const std::vector<std::uint8_t> head_bytes = head.take();
-  out.insert(out.end(), head_bytes.begin(), head_bytes.end());
   s.start(b.bits, b.height, b.width);
   dense::RangeEncoder& coder = s.bits.coder;
   coder.start();
   // Of a sample at most: a decision a class, and a bit fewer.
-  const std::size_t most = static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 * s.most_class);
+  const std::size_t most_of_row = static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 * s.most_class);
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) {
-      coder.reserve(most);
+      coder.reserve(most_of_row);
       s.code_row(z, y);
+      if (coder.mark().bytes > most) return;
     }
   // No shorter than what was put: a decoder takes more bits behind the end for damage.
   const std::size_t put = coder.mark().bytes;
   coder.finish();
+  if (head_bytes.size() + std::max(put, coder.size()) > most) return;
+  out.insert(out.end(), head_bytes.begin(), head_bytes.end());
   out.insert(out.end(), coder.data(), coder.data() + coder.size());
   if (coder.size() < put) out.resize(out.size() + put - coder.size());
 }
