@@ -16,7 +16,7 @@ using prediction::kTaps;
 using prediction::Weights;
 
 constexpr int kRounds = 3;
-constexpr int kMostFitted = 1 << 16;  // samples; more change the weights by less than their precision
+constexpr int kMostFitted = 1 << 15;  // samples; more change the weights by less than their precision
 constexpr double kSoftening = 100;    // squared residual at which a weight is half that of no residual
 constexpr double kRidge = 1e-4;       // relative to the mean of the diagonal
 constexpr double kOne = 1 << prediction::kWeightBits;
@@ -64,7 +64,7 @@ void for_samples(History& history, int frames, bool first, int taps, const F& f)
   const int begin = first ? 0 : 1;
   const int end = first ? 1 : frames;
   const std::int64_t samples = std::int64_t{end - begin} * history.height() * history.width();
-  const int step = static_cast<int>(1 + samples / kMostFitted);
+  const int step = static_cast<int>((samples + kMostFitted - 1) / kMostFitted);
   std::array<const std::int16_t*, kMaxTaps> rows{};
   std::array<double, kMaxTaps> differences{};
   for (int z = begin; z < end; ++z)
