@@ -399,7 +399,6 @@ class Elsewhere(unittest.TestCase):
         self.assertIn("axes='zyxc'", said.output[0])
         self.assertEqual(streams[4], trivelet.encode(rgb, axes="zyxc"))
         self.assertEqual(trivelet.open(streams[3]).axes, "yxc")
-        self.assertLess(len(streams[4]), 0.9 * len(trivelet.encode(rgb, axes="tzyx")))
         for stream in streams.values():
             np.testing.assert_array_equal(trivelet.decode(stream), rgb if trivelet.open(stream).ndim == 4 else rgb[0])
         for other in (rgb.astype(np.int16), rgb[:, :4], rgb[..., :2]):
