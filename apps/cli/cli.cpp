@@ -277,6 +277,12 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .range(1, 1000000)
       .type_name("N")
       .group(kStructureGroup);
+  app.add_option(
+         "--key-prediction", options.key_prediction,
+         "With motion, -q, --step or --lossless: on = keys are predicted from those of the GOP before where that "
+         "takes fewer bits (CPU); fewer layers and smaller pictures are then less exact [off]")
+      .one_of({"on", "off"})
+      .group(kStructureGroup);
   app.add_option("--layout", options.layout,
                  "Volumes: dyadic = depth, rows and columns level by level, t+2d = all levels of depth first [dyadic]")
       .one_of({"t+2d", "dyadic"})
@@ -378,6 +384,14 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint needs GOPs that refer to each other, and there is no motion; add --motion auto, or drop --keyint");
   params.key_interval = options.key_interval;
+  params.predict_keys = options.key_prediction == "on";
+  require(!params.predict_keys || params.motion != Motion::kOff, ErrorKind::kBadArgument,
+          "--key-prediction on needs motion; add --motion auto, or drop it");
+  const bool has_goal =
+      params.target_bytes > 0 || params.bits_per_pixel > 0 || !options.bit_rate.empty() || params.psnr > 0;
+  require(!params.predict_keys || !has_goal, ErrorKind::kBadArgument,
+          "--key-prediction on needs -q, --step or --lossless: keys are predicted from decoded ones, which are not "
+          "known before a target is met");
   params.profile = fast ? Profile::kFast : Profile::kDense;
   if (app.typed("--block-size")) params.block_size = options.block_size;
   params.layers = options.layers;

@@ -128,6 +128,7 @@ struct CodingOptions {
   std::string layout = "dyadic";
   std::string motion;  ///< empty: as suits the other options
   int key_interval = 0;
+  std::string key_prediction;
   std::string profile;
   int block_size = 128;
   int layers = EncoderParams{}.layers;

@@ -188,7 +188,7 @@ std::size_t FrameStore::most_ahead() const {
 
 // GOPs to decode until this one is done, if decoding continues from the last one or starts at a closed GOP.
 std::size_t FrameStore::cost(std::size_t gop, const Quality& quality) const {
-  const std::size_t from_closed = gop > 0 && stream_.gops[gop].key == GopKey::kOpen ? 2 : 1;
+  const std::size_t from_closed = gop > 0 && stream_.gops[gop].key == GopKey::kOpen ? 2 : 1;  // keys alone take little
   const bool behind = decoder_ && decoder_quality_ == quality && decoder_next_ <= gop;
   return behind ? std::min(from_closed, gop - decoder_next_ + 1) : from_closed;
 }

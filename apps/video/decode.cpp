@@ -16,6 +16,7 @@
 #include "apps/video/picture_region.h"
 #include "apps/volume/volume.h"
 #include "codec/format/container.h"
+#include "codec/format/stream_layout.h"
 #include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"
 #include "trivelet/cuda.h"
@@ -286,10 +287,18 @@ void FrameClock::warn(const std::string& output) const {
 /// Most GOPs that a device will have in flight; 0 if that is unknown before reading.
 std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, const Limits& limits) {
   if (!source.seekable()) return 0;
-  const StreamInfo info = probe(source, limits);
+  std::uint64_t bytes_read = 0;
+  StreamInput in(source, bytes_read);
+  StreamLayout layout;
+  layout.limits = limits;
+  layout.read(in);
   source.seek(0);
-  require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
-          "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
+  const StreamInfo& info = layout.info;
+  const bool needs_cpu = info.profile == Profile::kPredictive || layout.header.predicted_keys;
+  require(!needs_cpu || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
+          "--device " + device + ": streams " +
+              (layout.header.predicted_keys ? "with predicted keys" : "of the predictive profile") +
+              " are decoded on the CPU; leave the option out");
   if (info.profile == Profile::kFast) return kFastGops;
   // Work queues for all GOPs that a device can have in flight take 0.25 s to start, which pays from this many GOPs on.
   constexpr std::size_t kMany = 150;

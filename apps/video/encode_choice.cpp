@@ -38,8 +38,9 @@ EncoderParams best_structure(const Command& app, int gop_frames, EncoderParams p
 }
 
 // What prediction does not have.
-constexpr const char* kWaveletOptions[] = {"--levels",  "--wavelet", "--temporal-wavelet", "--layout",
-                                           "--profile", "--layers",  "--motion",           "--keyint"};
+constexpr const char* kWaveletOptions[] = {"--levels", "--wavelet", "--temporal-wavelet",
+                                           "--layout", "--profile", "--layers",
+                                           "--motion", "--keyint",  "--key-prediction"};
 
 /// What the first part has chosen.
 void take_pinned(const EncodeOptions& options, const StreamLayout& first, EncoderParams& params) {
@@ -51,6 +52,7 @@ void take_pinned(const EncodeOptions& options, const StreamLayout& first, Encode
   params.temporal_levels = first.header.temporal_levels;
   params.levels_by_gop = first.header.levels_by_gop;
   if (!first.header.motion) params.motion = Motion::kOff;
+  params.predict_keys = first.header.predicted_keys;
   params.spatial_levels = first.header.spatial_levels;
   params.gop_frames = first.header.gop_frames;
   params.moved_frames = first.header.moved;
@@ -177,6 +179,8 @@ void expect_gops(const EncodeOptions& options, const Common& common, const Comma
 void choose_params(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   job.params = typed_params(options, job.common, job.app);
+  require(!job.params.predict_keys || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
+          "--device " + job.given.device + ": --key-prediction on is coded on the CPU; leave one of them out");
   require(!rounds_along_motion(job.params) || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
           "--device " + job.given.device +
               ": --preset slow with motion is coded on the CPU; leave the option out, add --motion off, or use "

@@ -61,10 +61,11 @@ struct StreamHeader {
   std::string settings;
   std::vector<std::uint8_t> room;  ///< reserved bytes that hold fields of later versions; kept
   bool motion = false;             ///< GOPs may have motion; t+2D
-  bool levels_by_gop = false;  ///< GOPs with motion tell how many temporal levels they have, at most temporal_levels
-  bool known_ahead = false;    ///< predictive profile, static contexts: no context depends on the row of its sample
-  bool labels = false;         ///< predictive profile, codewords may be of labels
-  bool mixed = false;          ///< predictive profile, codewords may have mixed contexts
+  bool levels_by_gop = false;   ///< GOPs with motion tell how many temporal levels they have, at most temporal_levels
+  bool predicted_keys = false;  ///< keys of GOPs with motion may be predicted from the GOP before
+  bool known_ahead = false;     ///< predictive profile, static contexts: no context depends on the row of its sample
+  bool labels = false;          ///< predictive profile, codewords may be of labels
+  bool mixed = false;           ///< predictive profile, codewords may have mixed contexts
   bool moved = false;     ///< predictive profile, inter frames: the header of a codeword tells which frames they are
   bool key_last = false;  ///< set by describe_gop(): place 0 holds no frame of this GOP
 
@@ -143,11 +144,13 @@ struct GopHeader {
   /// Empty, or a gain for each frame of the GOP. The coefficients of that frame were multiplied by gain / 64 after the
   /// temporal transform and before the spatial one.
   std::vector<std::uint8_t> frame_gains;
-  /// Empty, or the sections of motion, from the coarsest temporal level on. They stand before the chunks.
+  /// Empty, or the sections of motion, from the coarsest temporal level on, before them that of predicted keys. They
+  /// stand before the chunks.
   std::vector<ChunkEntry> motion;
   GopKey key = GopKey::kFirst;  ///< with motion
+  bool predicts_keys = false;   ///< with motion: its keys are predicted
   /// Temporal levels of a GOP with motion, each of which has a section; 0: it has none.
-  int motion_levels() const { return static_cast<int>(motion.size()); }
+  int motion_levels() const { return static_cast<int>(motion.size()) - (predicts_keys ? 1 : 0); }
   std::vector<ChunkEntry> chunks;  ///< [(layer * bands + band) * distances + i], i = 0 for the coarsest
   std::uint64_t body_bytes = 0;    ///< sum of the sizes of sections and chunks
   std::vector<std::uint8_t> room;  ///< reserved bytes that hold fields of later versions; kept

@@ -136,13 +136,16 @@ class CpuDecoder final : public GopDecoder {
     const std::vector<Shape> shapes = shapes_of(r);
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
-    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &left_out : nullptr;
+    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d && !in.only_keys ? &left_out : nullptr;
     for (int first = 0; first < static_cast<int>(shapes.size());) {
       const int end = groups_.end(first, shapes);
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       left_out.clear();
       decode_group(in, r, first, fields, zeros);
-      inverse_group(described_, r, first, fields, gop, zeros);
+      if (in.only_keys)
+        inverse_keys(described_, r, first, fields);
+      else
+        inverse_group(described_, r, first, fields, gop, zeros);
       first = end;
     }
     end_inverse(described_);
@@ -183,6 +186,7 @@ class CpuDecoder final : public GopDecoder {
     allow(in);
     out.motion = in.motion;
     out.follows = in.follows;
+    if (in.begins) key_ = {};
     out.number = ++number_;
     out.frames = r.frames;
     out.source_frames = in.frames;
@@ -238,6 +242,11 @@ class CpuDecoder final : public GopDecoder {
     return in.motion && in.motion->places.key == GopKey::kOpen && in.follows;
   }
 
+  // Each level of a component takes the key frame before, then leaves its own.
+  MotionKeys keys_of(const CoefficientGop& in) {
+    return {needs_key(in) ? &key_ : nullptr, &key_, nullptr, header_.predicted_keys ? &key_ : nullptr};
+  }
+
   void begin_inverse(const CoefficientGop& in, Gop& gop) {
     gop.set_frames(in.frames);
     if (in.frames == 0 || !in.motion) return;
@@ -248,7 +257,8 @@ class CpuDecoder final : public GopDecoder {
 
   void end_inverse(const CoefficientGop& in) {
     if (in.frames == 0 || !in.motion) return;
-    if (needs_key(in) && !in.motion->places.ends_with_key()) key_ = {};
+    // A predicted key behind a GOP that is lost refers to this one.
+    if (needs_key(in) && !in.motion->places.ends_with_key() && !header_.predicted_keys) key_ = {};
     key_number_ = in.number;
   }
 
@@ -270,9 +280,7 @@ class CpuDecoder final : public GopDecoder {
         std::fill_n(fields[i].data, uncoded * fields[i].frame_stride, T{});
         inverse_transform<T>(fields[i], in_space(r.decomposition(c)), pool_, simd_, {}, zeros_of(i));
       }
-      // Each level of a component takes the key frame before, then leaves its own.
-      const MotionKeys keys{needs_key(in) ? &key_ : nullptr, &key_, nullptr};
-      return motion_.inverse<T>(fields, first, field_gains, *in.motion, r.reduction, keys, gop);
+      return motion_.inverse<T>(fields, first, field_gains, *in.motion, r.reduction, keys_of(in), gop);
     }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     std::size_t i = 0;
@@ -290,6 +298,26 @@ class CpuDecoder final : public GopDecoder {
     }
   }
 
+  // Makes the keys of a GOP, of which nothing but the lowest temporal band was received.
+  template <class T>
+  void inverse_keys(const CoefficientGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields) {
+    const StageTimer timer(transform_time_, pool_times());
+    if (in.frames == 0) return;
+    const MotionPlaces& places = in.motion->places;
+    const int step = places.levels - r.reduction.temporal;  // log2 of the distance of keys in the field
+    std::vector<float> gains;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const int c = first + static_cast<int>(i);
+      std::fill_n(fields[i].data, first_place(places.key) * fields[i].frame_stride, T{});
+      Field<T> keys = fields[i];
+      keys.frame_stride <<= step;
+      keys.shape.frames = ((keys.shape.frames - 1) >> step) + 1;
+      inverse_transform<T>(keys, in_space(r.decomposition(c)), pool_, simd_);
+      gains.push_back(synthesis_gain<T>(r.header, reduction_, c, in.source_frames));
+    }
+    motion_.inverse_keys<T>(fields, first, gains, *in.motion, r.reduction, keys_of(in));
+  }
+
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
   StreamHeader header_;
@@ -298,7 +326,7 @@ class CpuDecoder final : public GopDecoder {
   SimdLevel simd_;
   ThreadPool pool_;
   MotionTransform motion_;
-  MotionKey key_;  // of the last GOP with motion whose samples were made
+  MotionKey key_;  // of the last GOP with motion whose samples or keys were made
   std::uint64_t key_number_ = 0;
   std::uint64_t number_ = 0;  // GOPs decoded so far
   std::vector<std::unique_ptr<BlockDecoder>> fast_;

@@ -121,6 +121,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     transform_.transform(gop, choices, coefficients_);
     motion_step_ = choices.step;
     round(choices);
+    transform_.keep_low_key(coefficients_, choices.step);
     return true;
   }
 
@@ -129,10 +130,14 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     if (rounding_step_ == 0) return;
     const StageTimer timer(rounding_time_, context_.pool_times());
     const StreamHeader& header = context_.headers.of(coefficients_.motion.get());
+    // All predicted keys but the last one are rounded, because the next ones refer to them.
+    const int rounded =
+        coefficients_.motion && coefficients_.motion->predicts_keys ? coefficients_.motion->places.keys() - 1 : 0;
     if (context_.effort == Effort::kSlow && coefficients_.motion)
-      round_along_motion(header, transform_.motion(), coefficients_, rounding_step_, context_.pool, context_.simd);
+      round_along_motion(header, transform_.motion(), coefficients_, rounding_step_, rounded, context_.pool,
+                         context_.simd);
     else
-      round_by_cost(header, coefficients_, rounding_step_, context_.pool);
+      round_by_cost(header, coefficients_, rounding_step_, context_.pool, rounded);
   }
 
   // The kept coefficients may be rounded for another step. Makes them again then, along the same motion.

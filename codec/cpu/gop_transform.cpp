@@ -34,6 +34,12 @@ void GopTransform::clear_key() {
   last_ = {};
 }
 
+void GopTransform::keep_low_key(CoefficientGop& coefficients, float step) {
+  if (!context_.header.predicted_keys || key_.empty()) return;
+  const StageTimer timer(time_, context_.pool_times());
+  key_coding_.keep(coefficients, step, key_);
+}
+
 GopChoices GopTransform::with_possible_key(GopChoices choices) {
   const bool left_key = !key_before_.empty();
   search_key_ = choices.search_key(left_key);
@@ -59,7 +65,7 @@ void GopTransform::transform_again(const Gop& gop, const GopChoices& choices, Co
   const std::shared_ptr<const GopMotion> motion = out.motion;
   load(gop, choices, key_before_, out);
   out.motion = motion;
-  forward({&key_before_, &key_, nullptr}, out);
+  forward(choices, {&key_before_, &key_, nullptr}, out);
 }
 
 void GopTransform::find_motion(const Gop& gop, const GopChoices& choices, CoefficientGop& out) {
@@ -139,7 +145,7 @@ void GopTransform::transform_moving(const Gop& gop, const GopChoices& choices, c
   const StageTimer timer(time_, context_.pool_times());
   out.frame_gains.clear();
   search(gop, choices, out);
-  forward(keys, out);
+  forward(choices, keys, out);
 }
 
 // Finds the motion of a GOP. Its samples are in the memory of the coefficients.
@@ -147,10 +153,11 @@ void GopTransform::search(const Gop& gop, const GopChoices& choices, Coefficient
   GopChoices searched = choices;
   searched.key = search_key_;
   load(gop, searched, key_to_search(), out);
-  out.motion = searcher_ ? search_elsewhere(gop, choices) : motion_.search(choices.step, search_key_ != choices.key);
+  found_ = searcher_ ? search_elsewhere(gop, choices) : motion_.search(choices.step, search_key_ != choices.key);
+  out.motion = found_;
 }
 
-std::shared_ptr<const GopMotion> GopTransform::search_elsewhere(const Gop& gop, const GopChoices& choices) const {
+std::shared_ptr<GopMotion> GopTransform::search_elsewhere(const Gop& gop, const GopChoices& choices) const {
   const MotionPlaces places(gop.frames(), search_key_, choices.levels);
   return motion_.search(gop, places, key_to_search(), choices.step, search_key_ != choices.key, *searcher_);
 }
@@ -180,17 +187,23 @@ void GopTransform::load_as(const Gop& gop, const GopChoices& choices, const Moti
 }
 
 // Transforms what was loaded, along the motion that was found.
-void GopTransform::forward(const MotionKeys& keys, CoefficientGop& out) {
-  context_.header.lossless ? forward_as<std::int32_t>(keys, out) : forward_as<float>(keys, out);
+void GopTransform::forward(const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
+  context_.header.lossless ? forward_as<std::int32_t>(choices, keys, out) : forward_as<float>(choices, keys, out);
 }
 
 template <class T>
-void GopTransform::forward_as(const MotionKeys& keys, CoefficientGop& out) {
+void GopTransform::forward_as(const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
   const Reduced r(context_.headers.of(out.motion.get()), {}, out.frames);
   for (int c = 0; c < context_.components(); ++c) {
-    motion_.forward(*out.motion, c, keys, std::is_floating_point_v<T>);
+    std::vector<std::int32_t>* const low = context_.header.predicted_keys ? &key_coding_.keys(c) : nullptr;
+    motion_.forward(*out.motion, c, keys, std::is_floating_point_v<T>, low);
     forward_transform<T>(field_of<T>(out, c, r.shape(c)), in_space(r.decomposition(c)), context_.pool, context_.simd);
   }
+  if (!out.motion->predicts_keys) return;
+  if (keys.before)
+    key_coding_.decide<T>(out, *found_, motion_, *keys.before, choices);
+  else
+    found_->leave_keys();  // of a GOP alone they would depend on rounding
 }
 
 template void GopTransform::transform_group(const Gop&, const std::vector<std::uint8_t>&, int,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codec/cpu/cpu_context.h"
+#include "codec/cpu/key_coding.h"
 #include "codec/cpu/motion_gop.h"
 #include "codec/threads/stage_timer.h"
 
@@ -16,7 +17,10 @@ class GopTransform {
  public:
   /// `searcher`: finds the motion vectors instead of the CPU; may be null.
   GopTransform(CpuContext& context, MotionSearcher* searcher)
-      : context_(context), motion_(context.header, context.pool, context.simd, context.effort), searcher_(searcher) {}
+      : context_(context),
+        motion_(context.header, context.pool, context.simd, context.effort),
+        searcher_(searcher),
+        key_coding_(context) {}
 
   void next_gop();
   /// Replaces the key by one that is possible, given what the GOP before has left.
@@ -41,6 +45,8 @@ class GopTransform {
   const MotionKey& key_before() const { return key_before_; }
   /// The GOP leaves no key frame.
   void clear_key();
+  /// Streams with predicted keys: the low key of key() becomes the decoded one of these rounded coefficients.
+  void keep_low_key(CoefficientGop& coefficients, float step);
 
   const StageTime& time() const { return time_; }
 
@@ -52,10 +58,10 @@ class GopTransform {
   void transform_still(const Gop& gop, CoefficientGop& out);
   void transform_moving(const Gop& gop, const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out);
   void search(const Gop& gop, const GopChoices& choices, CoefficientGop& out);
-  std::shared_ptr<const GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices) const;
+  std::shared_ptr<GopMotion> search_elsewhere(const Gop& gop, const GopChoices& choices) const;
   const MotionKey& key_to_search() const;
   void load(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out);
-  void forward(const MotionKeys& keys, CoefficientGop& out);
+  void forward(const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out);
   template <class T>
   void transform_still_as(const Gop& gop, CoefficientGop& out);
   template <class T>
@@ -64,13 +70,16 @@ class GopTransform {
   template <class T>
   void load_as(const Gop& gop, const GopChoices& choices, const MotionKey& before, CoefficientGop& out);
   template <class T>
-  void forward_as(const MotionKeys& keys, CoefficientGop& out);
+  void forward_as(const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out);
 
   CpuContext& context_;
   MotionTransform motion_;
-  MotionSearcher* searcher_;            // null: motion_ searches
-  MotionKey key_, key_before_;          // of the current GOP and of the one before
-  MotionKey last_, last_before_;        // the last frames of GOPs that could have motion and have none
+  MotionSearcher* searcher_;  // null: motion_ searches
+  KeyCoding key_coding_;
+  std::shared_ptr<GopMotion>
+      found_;                     // that of the coefficients, which loses the motion of keys if they are not predicted
+  MotionKey key_, key_before_;    // of the current GOP and of the one before
+  MotionKey last_, last_before_;  // the last frames of GOPs that could have motion and have none
   GopKey search_key_ = GopKey::kFirst;  // of the current GOP
   StageTime time_;
 };

@@ -44,14 +44,19 @@ MotionScale MotionTransform::scale_of(int component, int reduced) const {
   return {(chroma ? f.log2_chroma_w : 0) + reduced, (chroma ? f.log2_chroma_h : 0) + reduced};
 }
 
+MotionComponent MotionTransform::component(int c, bool real) const {
+  return {c, scale_of(c, 0), real ? kMotionFraction : 0, header_.video.format.bits};
+}
+
 MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& motion, int component) const {
   const auto c = static_cast<std::size_t>(component);
   MotionBorders b;
   if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
   if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
+  if (keys.low && !keys.low->empty() && !keys.low->components[c].empty()) b.low_key = &keys.low->components[c].back();
   if (keys.own && motion.places.ends_with_key()) {
     keys.own->components.resize(header_.components.size());
-    keys.own->components[c].resize(header_.temporal_levels);
+    keys.own->components[c].resize(header_.temporal_levels + (header_.predicted_keys ? 1u : 0u));
     b.own = &keys.own->components[c];
   }
   return b;
@@ -123,6 +128,7 @@ MotionKey MotionTransform::last_frame_of(const Gop& gop, const MotionPlaces& pla
 MotionSearchParams MotionTransform::search_params(float step, int levels, bool may_close) const {
   MotionSearchParams params;
   params.levels = levels;
+  params.keys = header_.predicted_keys;
   params.may_close = may_close;
   params.bits = header_.video.format.bits;
   params.effort = effort_;
@@ -130,15 +136,15 @@ MotionSearchParams MotionTransform::search_params(float step, int levels, bool m
   return params;
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::with_sections(GopMotion&& found, float step) const {
+std::shared_ptr<GopMotion> MotionTransform::with_sections(GopMotion&& found, float step) const {
   auto motion = std::make_shared<GopMotion>(std::move(found));
   motion->step = step;
-  for (int level = motion->places.levels - 1; level >= 0; --level)
+  for (int level = motion->places.levels - (motion->predicts_keys ? 0 : 1); level >= 0; --level)
     motion->sections.push_back(encode_motion(*motion, level, static_cast<int>(header_.components.size()), &pool_));
   return motion;
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::search(float step, bool closes) {
+std::shared_ptr<GopMotion> MotionTransform::search(float step, bool closes) {
   std::vector<MotionPlane> planes;
   const int components = static_cast<int>(header_.components.size());
   for (int c = 0; c < components; ++c) planes.push_back({loaded_[static_cast<std::size_t>(c)], scale_of(c, 0)});
@@ -146,15 +152,15 @@ std::shared_ptr<const GopMotion> MotionTransform::search(float step, bool closes
   return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 
-std::shared_ptr<const GopMotion> MotionTransform::search(const Gop& gop, const MotionPlaces& places,
-                                                         const MotionKey& before, float step, bool closes,
-                                                         MotionSearcher& searcher) const {
+std::shared_ptr<GopMotion> MotionTransform::search(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
+                                                   float step, bool closes, MotionSearcher& searcher) const {
   const std::int32_t* luma = places.key == GopKey::kOpen ? before.components[0][0].data() : nullptr;
   GopMotion found = searcher.search(gop, places.key, luma, search_params(step, places.levels, closes));
   return with_sections(closes ? without_before(std::move(found)) : std::move(found), step);
 }
 
-void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real) {
+void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real,
+                              std::vector<std::int32_t>* low) {
   const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(component)];
   const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
   const int width = field.shape.width, height = field.shape.height;
@@ -162,9 +168,12 @@ void MotionTransform::forward(const GopMotion& motion, int component, const Moti
     pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(field.row(i / height, i % height)); });
   };
   if (real) for_rows([&](std::int32_t* x) { kernels.widen(x, width); });
-  forward_motion(field, motion,
-                 {component, scale_of(component, 0), real ? kMotionFraction : 0, header_.video.format.bits},
-                 borders(keys, motion, component), pool_, simd_);
+  forward_motion(field, motion, this->component(component, real), borders(keys, motion, component), pool_, simd_);
+  if (low) low->clear();
+  for (int i = 0; low && i < motion.places.keys(); ++i) {
+    const std::int32_t* const frame = field.row(motion.places.key_place(i), 0);
+    low->insert(low->end(), frame, frame + field.frame_stride);
+  }
   if (motion.places.key != GopKey::kFirst)
     std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // place 0 is not coded
   if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
@@ -184,18 +193,37 @@ void MotionTransform::correlate(const Field<float>& field, const GopMotion& moti
 }
 
 template <class T>
-Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
-                                                  const GopMotion& motion, const Reduction& reduction,
-                                                  const MotionKeys& keys) {
-  constexpr bool kReal = std::is_floating_point_v<T>;
+Field<std::int32_t> MotionTransform::to_integers(const Field<T>& from, float gain) const {
   const Field<std::int32_t> field = as_integers(from);
-  if constexpr (kReal) {
+  if constexpr (std::is_floating_point_v<T>) {
     const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
     const int height = field.shape.height;
     pool_.parallel_for(field.shape.frames * height, [&](int i, int) {
       kernels.from_real(field.row(i / height, i % height), field.shape.width, gain * (1 << kMotionFraction));
     });
   }
+  return field;
+}
+
+template <class T>
+void MotionTransform::inverse_keys(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains,
+                                   const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys) {
+  const PixelFormat& f = header_.video.format;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const int c = first + static_cast<int>(i);
+    trivelet::inverse_keys(
+        to_integers(fields[i], gains[i]), motion,
+        {c, scale_of(c, reduction.spatial), std::is_floating_point_v<T> ? kMotionFraction : 0, f.bits},
+        reduction.temporal, borders(keys, motion, c), pool_, simd_);
+  }
+}
+
+template <class T>
+Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
+                                                  const GopMotion& motion, const Reduction& reduction,
+                                                  const MotionKeys& keys) {
+  constexpr bool kReal = std::is_floating_point_v<T>;
+  const Field<std::int32_t> field = to_integers(from, gain);
   inverse_motion(
       field, motion,
       {component, scale_of(component, reduction.spatial), kReal ? kMotionFraction : 0, header_.video.format.bits},
@@ -272,6 +300,10 @@ template void MotionTransform::inverse(const std::vector<Field<float>>&, int, co
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
 template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, int, const std::vector<float>&,
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
+template void MotionTransform::inverse_keys(const std::vector<Field<float>>&, int, const std::vector<float>&,
+                                            const GopMotion&, const Reduction&, const MotionKeys&);
+template void MotionTransform::inverse_keys(const std::vector<Field<std::int32_t>>&, int, const std::vector<float>&,
+                                            const GopMotion&, const Reduction&, const MotionKeys&);
 template double MotionTransform::inverse_error(const std::vector<Field<float>>&, int, const GopMotion&,
                                                const MotionKeys&, const Gop&, double);
 template double MotionTransform::inverse_error(const std::vector<Field<std::int32_t>>&, int, const GopMotion&,

@@ -13,7 +13,8 @@
 
 namespace trivelet {
 
-/// The key frame that a GOP leaves for the next one: its states per component; empty where the GOP leaves none.
+/// The key frame that a GOP leaves for the next one: its states per component; empty where the GOP leaves none. In
+/// streams with predicted keys the last state is the low key.
 struct MotionKey {
   std::vector<KeyStates> components;
   bool empty() const { return components.empty(); }
@@ -25,6 +26,7 @@ struct MotionKeys {
   const MotionKey* before = nullptr;  ///< null or empty: there is none
   MotionKey* own = nullptr;           ///< receives the key frame that this GOP leaves; null: not wanted
   const MotionKey* own_exact = nullptr;
+  const MotionKey* low = nullptr;  ///< has the low key that keys are predicted from; null or empty: there is none
 };
 
 /// The memory of coefficients as integers: lifting works in place. The memory holds one kind of number at a time, and
@@ -53,16 +55,18 @@ class MotionTransform {
   /// The same for a GOP that was not loaded.
   MotionKey last_frame_of(const Gop& gop, const MotionPlaces& places);
   /// Finds the motion of what was loaded, and codes its sections. `closes`: make it closed with without_before().
-  std::shared_ptr<const GopMotion> search(float step, bool closes);
+  std::shared_ptr<GopMotion> search(float step, bool closes);
   /// The same with another searcher, for a GOP that need not be loaded. `before`: for open GOPs.
-  std::shared_ptr<const GopMotion> search(const Gop& gop, const MotionPlaces& places, const MotionKey& before,
-                                          float step, bool closes, MotionSearcher& searcher) const;
+  std::shared_ptr<GopMotion> search(const Gop& gop, const MotionPlaces& places, const MotionKey& before, float step,
+                                    bool closes, MotionSearcher& searcher) const;
   /// The parameters of a search for this quantiser step and number of temporal levels.
   MotionSearchParams search_params(float step, int levels, bool may_close = false) const;
   /// The motion that a search found, with its coded sections.
-  std::shared_ptr<const GopMotion> with_sections(GopMotion&& found, float step) const;
-  /// The temporal transform of one loaded component, in the same memory; the result is floats if `real`.
-  void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real);
+  std::shared_ptr<GopMotion> with_sections(GopMotion&& found, float step) const;
+  /// The temporal transform of one loaded component, in the same memory; the result is floats if `real`. `low`, if not
+  /// null, gets the frames of the lowest temporal band as integers, one after the other.
+  void forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real,
+               std::vector<std::int32_t>* low = nullptr);
 
   /// Makes samples of the components from `first` on, one for each field, after the inverse spatial transform, for a
   /// GOP that is decoded at a reduced size; `gains` as for inverse_transform(). Overwrites the fields. Components of a
@@ -75,10 +79,19 @@ class MotionTransform {
   template <class T>
   double inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion, const MotionKeys& keys,
                        const Gop& gop, double sum);
+  /// Makes only the low key of `keys.own`, of a GOP whose samples are not wanted; arguments as for inverse().
+  template <class T>
+  void inverse_keys(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains,
+                    const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys);
+  /// How a component is lifted at the full size.
+  MotionComponent component(int c, bool real) const;
   /// Applies correlate_motion() to a component's floats, in place.
   void correlate(const Field<float>& field, const GopMotion& motion, int component) const;
 
  private:
+  /// The components of pictures as lifting takes them, in the same memory.
+  template <class T>
+  Field<std::int32_t> to_integers(const Field<T>& from, float gain) const;
   /// Samples minus offset of a component, from its first frame on, in the same memory.
   template <class T>
   Field<std::int32_t> inverse_time(const Field<T>& from, float gain, int component, const GopMotion& motion,

@@ -46,7 +46,8 @@ struct Frame {
   Field<float> product;       // the errors, then S^T S of them
   float step, inverse, lambda;
   double usual;
-  float by;  // 1 over the square of the temporal norm
+  float by;      // 1 over the square of the temporal norm
+  bool rounded;  // before
 };
 
 struct Memory {
@@ -70,12 +71,17 @@ Field<float> rounded(const Frame& f, Memory& memory) {
 }
 
 void take_errors(const Frame& f, Memory& memory) {
+  if (f.rounded) {
+    for (int y = 0; y < f.product.shape.height; ++y) std::fill_n(f.product.row(0, y), f.product.shape.width, 0.0f);
+    return;
+  }
   const Field<float> q = rounded(f, memory);
   for (int y = 0; y < q.shape.height; ++y)
     for (int x = 0; x < q.shape.width; ++x) f.product.row(0, y)[x] = f.coefficients.row(0, y)[x] - q.row(0, y)[x];
 }
 
 void round_frame(const Frame& f, Memory& memory) {
+  if (f.rounded) return;
   const Field<float> q = rounded(f, memory);
   const int height = q.shape.height, width = q.shape.width;
   const auto error = [&](int y, int x) { return f.coefficients.row(0, y)[x] - q.row(0, y)[x]; };
@@ -113,7 +119,7 @@ Field<float> frame_of(const Field<float>& band, int t) {
 }  // namespace
 
 void round_along_motion(const StreamHeader& header, const MotionTransform& transform, CoefficientGop& gop, float step,
-                        ThreadPool& pool, SimdLevel simd) {
+                        int rounded, ThreadPool& pool, SimdLevel simd) {
   const Reduced r(header, {}, gop.frames);
   LargeVector<float> product;
   std::vector<Memory> memory(static_cast<std::size_t>(pool.threads()));
@@ -133,7 +139,8 @@ void round_along_motion(const StreamHeader& header, const MotionTransform& trans
       for (int t = 0; t < band.shape.frames && band.shape.samples() > 0; ++t)
         frames.push_back({frame_of(subband_view(field, band), t), frame_of(subband_view(errors, band), t),
                           steps.step[i], steps.inverse[i], kPrice * rounding_lambda(band, table.decomposition()),
-                          usual_entry(band, header.temporal_levels), static_cast<float>(1 / (norm * norm))});
+                          usual_entry(band, header.temporal_levels), static_cast<float>(1 / (norm * norm)),
+                          high == 0 && t < rounded});
     }
     const auto for_frames = [&](void (*f)(const Frame&, Memory&)) {
       pool.parallel_for(static_cast<int>(frames.size()), [&](int i, int worker) {

@@ -25,8 +25,9 @@ namespace trivelet {
 class MotionTransform;
 struct StreamHeader;
 
-/// Rounds a lossy GOP with motion as described above. `header`: from StreamHeader::describe_gop().
+/// Rounds a lossy GOP with motion as described above. `header`: from StreamHeader::describe_gop(). The first `rounded`
+/// frames of the lowest temporal band are left as they are.
 void round_along_motion(const StreamHeader& header, const MotionTransform& transform, CoefficientGop& gop, float step,
-                        ThreadPool& pool, SimdLevel simd);
+                        int rounded, ThreadPool& pool, SimdLevel simd);
 
 }  // namespace trivelet

@@ -75,11 +75,12 @@ std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
   }
   // Motion: the lifted integers, the motion cells, and the key frames of two GOPs at each level.
   const auto places = static_cast<std::uint64_t>(low_length(gop_frames + 1, least));
-  const std::uint64_t motion = h.motion ? 4 * samples +
-                                              MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) *
-                                                  static_cast<unsigned>(gop_frames) +
-                                              2 * 4 * h.temporal_levels * (samples / places)
-                                        : 0;
+  const std::uint64_t motion = h.motion
+                                   ? 4 * samples +
+                                         MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) *
+                                             static_cast<unsigned>(gop_frames) +
+                                         2 * 4 * (h.temporal_levels + (h.predicted_keys ? 1u : 0u)) * (samples / places)
+                                   : 0;
   return geometry_memory(h) + largest_block * state_bytes * threads + motion +
          samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(h.video.format.bytes_per_sample()) + 2);
 }
@@ -190,7 +191,8 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
                s.info.file_bytes, kEmpty);
   }
 
-  const Backend& b = backend && s.header.profile != Profile::kPredictive ? *backend : cpu_backend();
+  const bool needs_cpu = s.header.profile == Profile::kPredictive || s.header.predicted_keys;
+  const Backend& b = backend && !needs_cpu ? *backend : cpu_backend();
   BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
   const std::uint64_t gop_memory = s.memory_needed(s.header.gop_frames);
   if (params.reads_ahead)
@@ -335,8 +337,10 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
     const bool taken = in_stages([&] { return take(*backend); });
     require(taken, ErrorKind::kInternal, "the backend lost a GOP");
   }
-  if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen)
+  if (std::exchange(key_damaged, !packet->damage.empty()) && packet->head.key == GopKey::kOpen) {
     packet->damage.push_back("the key frame before them is damaged");
+    key_damaged = key_damaged || packet->head.predicts_keys;
+  }
   std::sort(packet->damage.begin(), packet->damage.end());  // threads find damage in any order
   for (const std::string& d : packet->damage) {
     report("frames from " + std::to_string(packet->head.first_frame) + ": " + d);

@@ -44,7 +44,7 @@ struct Decoder::State : StreamLayout {
   struct KeyLeft {
     std::uint64_t end = 0;  ///< number of the frame after it; 0: no key frame
     bool intact = false;
-    bool whole = false;  ///< all of its GOP was received
+    bool whole = false;  ///< all that it depends on was received, and its GOP
   };
 
   /// The next result of reading, and the damage found on the way.
@@ -86,6 +86,7 @@ struct Decoder::State : StreamLayout {
   std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another one
   GopKind geometry_kind, kind_before;
   KeyLeft key_left;                               ///< of the GOP received last
+  bool received_one = false;                      ///< GOP or more
   std::unique_ptr<ThreadPool> motion_pool;        ///< decodes motion; created for the first GOP that has some
   std::size_t next_gop = 0;                       ///< if there is an index
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: needed_segments() per component
@@ -113,16 +114,20 @@ struct Decoder::State : StreamLayout {
     return first_frame < params.end_frame && first_frame + static_cast<std::uint64_t>(frames) > params.first_frame;
   }
   bool in_turn(std::size_t gop) const { return runs.empty() || runs[gop] % params.turns == params.turn; }
-  /// Whether GOP i is wanted and in turn, or the open GOP after it needs its key frame. Both are in the same run.
+  bool is_wanted(std::size_t gop) const { return wanted(info.gops[gop].first_frame, info.gops[gop].frames); }
+  bool is_open(std::size_t gop) const { return gop < info.gops.size() && info.gops[gop].key == GopKey::kOpen; }
+  /// Whether GOP i is wanted, or the open GOP after it is, which needs all of it.
+  bool wanted_whole(std::size_t i) const { return is_wanted(i) || (is_open(i + 1) && is_wanted(i + 1)); }
+  /// Whether GOP i is wanted and in turn, or GOPs after it need its key frame. They are all in the same run.
   bool wanted_gop(std::size_t i) const {
-    const auto is_wanted = [this](const GopInfo& g) { return wanted(g.first_frame, g.frames); };
-    const GopInfo& g = info.gops[i];
     if (!in_turn(i)) return false;
-    return is_wanted(g) ||
-           (i + 1 < info.gops.size() && info.gops[i + 1].key == GopKey::kOpen && is_wanted(info.gops[i + 1]));
+    std::size_t chain = i;
+    while (!wanted_whole(chain) && is_open(chain + 1) && info.gops[chain + 1].predicts_keys) ++chain;
+    return wanted_whole(chain);
   }
-  /// Whether a GOP is wanted when the next one is unknown: that one may need it.
+  /// Whether a GOP is wanted when the next one is unknown: that one, or with predicted keys any later one, may need it.
   bool wanted_before(std::uint64_t first_frame, int frames) const {
+    if (header.predicted_keys && !info.has_index) return first_frame < params.end_frame;
     const std::uint64_t room = header.motion ? header.gop_frames : 0u;
     return first_frame < params.end_frame &&
            first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
@@ -155,6 +160,7 @@ struct Decoder::State : StreamLayout {
     int stop_plane = 0;        ///< lower planes are not wanted
     std::uint64_t budget = 0;  ///< bytes of chunks
     bool whole = false;        ///< all of the packet
+    bool only_keys = false;    ///< of a GOP that no frame is shown of
   };
   /// A chunk in Packet::bytes.
   struct FetchedChunk {
@@ -163,7 +169,7 @@ struct Decoder::State : StreamLayout {
     bool ok = false;  ///< wanted and received, like all it depends on
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
-  bool fetch_motion(Packet& packet, const std::string& where);
+  bool fetch_motion(Packet& packet, bool only_keys, const std::string& where);
   bool follow_key(Packet& packet, bool intact, const std::string& where);
   bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                     const std::string& where, std::vector<FetchedChunk>& fetched);

@@ -94,6 +94,9 @@ void check_request(const DecoderParams& p) {
 
 constexpr std::size_t kMostLines = 100;
 
+/// Bytes of the packets before that are kept. Where more are needed, decoding goes on but cannot begin again.
+constexpr std::size_t kMostKept = std::size_t{1} << 28;
+
 void add_stats(const CodecStats& from, CodecStats& to) {
   to.gops += from.gops;
   to.passed_gops += from.passed_gops;
@@ -112,7 +115,7 @@ struct PacketDecoder::State {
   const Backend* backend;
   Bytes head;                            ///< the stream's header, up to its first GOP
   std::optional<StreamLayout> said;      ///< parsed from `head`
-  Bytes before;                          ///< the previous packet if the last one follows it, else empty
+  std::vector<Bytes> before;             ///< the packets that the last one needs, if it follows them; else empty
   Bytes gop;                             ///< the last packet
   std::optional<GopHeader> last_header;  ///< header of the last packet, if intact
   bool waits = false;                    ///< the last packet was not decoded yet
@@ -144,6 +147,17 @@ struct PacketDecoder::State {
 
   bool is_open() const { return last_header && last_header->key == GopKey::kOpen; }
 
+  /// Makes the last packet one that the next packet needs, with those that the last one's key frame needs.
+  void keep_last() {
+    const bool has_chain = is_open() && last_header->predicts_keys;
+    if (!has_chain) before.clear();
+    if (has_chain && before.empty()) return;  // its key frame cannot be made
+    std::size_t bytes = gop.size();
+    for (const Bytes& packet : before) bytes += packet.size();
+    if (!begins_with(gop.data(), gop.size(), "Gop ") || (has_chain && bytes > kMostKept)) return before.clear();
+    before.push_back(std::move(gop));
+  }
+
   bool set_header(const std::uint8_t* bytes, std::size_t size) {
     const std::size_t n = header_bytes(bytes, size);
     if (said && head.size() == n && std::equal(head.begin(), head.end(), bytes)) return false;
@@ -164,7 +178,8 @@ struct PacketDecoder::State {
     p.reads_ahead = false;
     Bytes stream = head;
     if (last_header) p.first_frame = last_header->first_frame;  // of an earlier packet only the key frame is used
-    if (is_open()) stream.insert(stream.end(), before.begin(), before.end());
+    if (is_open())
+      for (const Bytes& packet : before) stream.insert(stream.end(), packet.begin(), packet.end());
     stream.insert(stream.end(), gop.begin(), gop.end());
     pipe.clear();
     pipe.add(stream);
@@ -261,8 +276,7 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
   const std::uint64_t end =
       s.last_header ? s.last_header->first_frame + static_cast<std::uint64_t>(s.last_header->frames) : 0;
   const bool known = s.last_header.has_value();
-  s.before.swap(s.gop);
-  if (!begins_with(s.before.data(), s.before.size(), "Gop ")) s.before.clear();  // an open GOP finds nothing there
+  s.keep_last();
   s.gop.assign(bytes + at, bytes + size);
   try {
     s.last_header = gop_header(s.header(), s.gop.data(), s.gop.size());
@@ -272,7 +286,7 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
   // A packet that was added but not decoded is missing in the pipe.
   if (s.waits || (known && s.last_header && s.last_header->first_frame != end)) s.end_decoder();
   if (known && s.last_header && s.last_header->first_frame != end) s.before.clear();
-  s.waits = !(s.is_open() && s.before.empty());
+  s.waits = !s.is_open() || !s.before.empty() || s.decoder;
   return s.waits;
 }
 

@@ -137,7 +137,8 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     return false;
   }
   follow(g.first_frame, g.frames, where);
-  if (!wanted_before(g.first_frame, g.frames)) {
+  const bool by_index = header.predicted_keys && info.has_index;  // which knew that it is wanted
+  if (!by_index && !wanted_before(g.first_frame, g.frames)) {
     if (!in.skip(payload - n)) {
       at_end = true;
       if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
@@ -167,6 +168,9 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
     --share.layers;  // they contain no wanted planes
   const int levels = g.temporal_bands(header) - 1;
   share.bands = 1 + levels - (header.layout == Layout::kDyadic ? 0 : std::min(levels, reduction.temporal));
+  // The index says what the GOPs after it need.
+  share.only_keys = header.predicted_keys && info.has_index && !g.motion.empty() && !wanted_whole(next_gop - 1);
+  if (share.only_keys) share.bands = 1;
   share.budget = ~std::uint64_t{0};
   if (params.max_bytes > 0)
     share.budget = static_cast<std::uint64_t>(static_cast<double>(params.max_bytes) * static_cast<double>(payload) /
@@ -179,17 +183,20 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   return share;
 }
 
-// Reads the motion of the decoded levels. A damaged level and the finer ones, which depend on it, get zero motion.
-// False if a level is damaged.
-bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
+// Reads the motion of predicted keys and of the decoded levels, or that of keys alone. A damaged level and the finer
+// ones, which depend on it, get zero motion, and so do keys. False if a level is damaged.
+bool Decoder::State::fetch_motion(Packet& packet, bool only_keys, const std::string& where) {
   const GopHeader& g = packet.head;
-  const int levels = g.motion_levels(), dropped = std::min(levels, reduction.temporal);
+  const int levels = g.motion_levels(), dropped = only_keys ? levels : std::min(levels, reduction.temporal);
+  const int top = g.predicts_keys ? levels : levels - 1;
   const MotionPlaces places(g.frames, g.key, levels);
   const auto motion = std::make_shared<GopMotion>(places, header.video.width, header.video.height, dropped);
+  if (g.predicts_keys) motion->predict_keys();
   motion->sections.resize(g.motion.size());
   packet.received.motion = motion;
-  for (int level = levels - 1; level >= dropped; --level) {
-    const auto i = static_cast<std::size_t>(levels - 1 - level);
+  bool intact = true;
+  for (int level = top; level >= dropped; --level) {
+    const auto i = static_cast<std::size_t>(top - level);
     if (planned) {
       planned->add(in.position() + g.motion[i].offset, g.motion[i].size);
       continue;
@@ -204,17 +211,18 @@ bool Decoder::State::fetch_motion(Packet& packet, const std::string& where) {
                     motion_pool.get());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kBadStream) throw;
-      const GopMotion still(places, header.video.width, header.video.height);
-      for (int l = level; l >= dropped; --l)
+      const int last = level == levels ? levels : dropped;  // no level depends on the motion of keys
+      for (int l = level; l >= last; --l)
         for (const int t : motion_frames(l, motion->places))
-          motion->fields[static_cast<std::size_t>(t)] = still.fields[static_cast<std::size_t>(t)];
+          motion->fields[static_cast<std::size_t>(t)].assign(motion->grid.cells(), {});
       report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
                   std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
                   std::to_string(level + 1) + ": " + e.what());
-      return false;
+      intact = false;
+      if (level < levels) return false;
     }
   }
-  return true;
+  return intact;
 }
 
 // Reads the chunks of a share into packet.bytes, skips the others, and leaves the source after the packet. Of chunks
@@ -345,10 +353,15 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
   const KeyLeft before = std::exchange(key_left, own);
   const bool follows = before.end == g.first_frame && g.first_frame > 0;
   packet.received.follows = follows;
+  packet.received.begins = !std::exchange(received_one, true);
   if (g.key != GopKey::kOpen) return true;
   packet.whole = packet.whole && follows && before.whole;
-  // A GOP decoded only for its key frame does not need the one before.
-  if ((follows && before.intact) || !wanted(g.first_frame, g.frames)) return true;
+  if (g.predicts_keys) {
+    key_left.intact = key_left.intact && follows && before.intact;
+    key_left.whole = key_left.whole && follows && before.whole;
+  }
+  // A GOP decoded only for its key frame does not need the one before, unless that is predicted from it.
+  if ((follows && before.intact) || (!wanted(g.first_frame, g.frames) && !g.predicts_keys)) return true;
   report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
               std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) +
               ": the key frame before them is " + (follows ? "damaged" : "not there"));
@@ -378,7 +391,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
   std::vector<FetchedChunk> fetched;
   const bool moves = !g.motion.empty();
-  bool intact = !moves || fetch_motion(packet, where);
+  bool intact = !moves || fetch_motion(packet, share.only_keys, where);
   intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
   if (planned && checks.empty()) return true;
 
@@ -387,6 +400,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   received.frames = g.frames;
   received.step = g.step;
   received.stop_plane = share.stop_plane;
+  received.only_keys = share.only_keys;
   received.frame_gains = g.frame_gains;
   if (!moves) received.motion = nullptr;
   geometry->clear(received);
@@ -394,11 +408,8 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   intact = join_chunks(packet, checks, body, where, fetched) && intact;
   if (has_region(g)) forget_unneeded(received);
   intact = follow_key(packet, intact, where) && intact;
-  packet.counted_damaged = false;
-  if (!intact) {
-    packet.counted_damaged = true;
-    packet.whole = false;
-  }
+  packet.counted_damaged = !intact;
+  packet.whole = packet.whole && intact && !share.only_keys;
   return true;
 }
 

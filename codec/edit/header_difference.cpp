@@ -54,6 +54,7 @@ std::string header_difference(const StreamHeader& a, const StreamHeader& b, bool
   c.field("moved frames", a.moved, b.moved);
   c.field("blocks of labels", a.labels, b.labels);
   c.field("mixed contexts", a.mixed, b.mixed);
+  c.field("predicted keys", a.predicted_keys, b.predicted_keys);
   c.field("temporal levels by GOP", a.levels_by_gop, b.levels_by_gop);
   c.field("temporal wavelet", a.temporal, b.temporal);
   c.field("spatial wavelet", a.spatial, b.spatial);

@@ -181,6 +181,7 @@ class Rewriter {
     info.first_frame = written_frames_;
     info.frames = h.frames;
     info.key = h.key;
+    info.predicts_keys = h.key == GopKey::kOpen && h.predicts_keys;
     info.begin_pts = h.times[0].pts;
     info.end_pts = end_of(h.times);
     std::vector<std::uint8_t> motion;

@@ -120,9 +120,9 @@ bool RewriteSource::keeps(const GopHeader& g, int band, int distance) const {
   return band <= levels - std::min<int>(levels, header_.dropped_temporal);
 }
 
-// Sections stand from the coarsest temporal level on.
+// Sections stand from the coarsest temporal level on, behind that of predicted keys, which all frame rates need.
 bool RewriteSource::keeps_motion(const GopHeader& g, std::size_t section) const {
-  return section + header_.dropped_temporal < g.motion.size();
+  return section + header_.dropped_temporal < g.motion.size() || (g.predicts_keys && section == 0);
 }
 
 bool RewriteSource::is_wanted(const GopInfo& info) const {
@@ -153,7 +153,8 @@ SourceGop RewriteSource::read_gop_header(const GopInfo& info, const std::string&
   if (n < 8 || n > kMaxHeaderBytes || n > box.length || !in_.append(bytes, n - 4)) bad(where + " is damaged");
   g.header = parse_gop_header(header_, bytes.data(), bytes.size());
   g.body = in_.position();
-  if (g.header.first_frame != info.first_frame || g.header.frames != info.frames || g.header.key != info.key)
+  if (g.header.first_frame != info.first_frame || g.header.frames != info.frames || g.header.key != info.key ||
+      (g.header.predicts_keys && info.key == GopKey::kOpen) != info.predicts_keys)
     bad(where + " holds other frames than the index says");
   const std::uint64_t samples = header_.samples(g.header.frames);
   if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)

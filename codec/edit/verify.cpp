@@ -252,7 +252,8 @@ class BoxChecker {
       if (unknown_gop_) return;
       const bool same = std::equal(said.begin(), said.end(), gops_.begin(), gops_.end(), [](auto& a, auto& b) {
         return a.offset == b.offset && a.bytes == b.bytes && a.first_frame == b.first_frame && a.frames == b.frames &&
-               a.key == b.key && a.begin_pts == b.begin_pts && a.end_pts == b.end_pts &&
+               a.key == b.key && a.predicts_keys == b.predicts_keys && a.begin_pts == b.begin_pts &&
+               a.end_pts == b.end_pts &&
                std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(),
                           [](auto& x, auto& y) { return x.bytes == y.bytes; });
       });

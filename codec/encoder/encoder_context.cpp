@@ -15,10 +15,9 @@ namespace trivelet {
 
 namespace {
 
-/// The predictive profile and rounding with motion exist on the CPU alone, so they override the given backend.
+/// What exists on the CPU alone overrides the given backend.
 const Backend& backend_for(const EncoderParams& params, const Backend* backend) {
-  const bool needs_cpu = params.profile == Profile::kPredictive || rounds_along_motion(params);
-  const bool fits = backend && (!needs_cpu || std::strcmp(backend->name, cpu_backend().name) == 0);
+  const bool fits = backend && (!needs_cpu(params) || std::strcmp(backend->name, cpu_backend().name) == 0);
   return fits ? *backend : cpu_backend();
 }
 

@@ -177,6 +177,9 @@ void EncoderCore::push(CoefficientGop& coefficients) {
   p.times = coefficients.times;
   p.times.resize(static_cast<std::size_t>(p.frames));
   p.frame_gains = coefficients.frame_gains;
+  require(
+      !coefficients.motion || !coefficients.motion->predicts_keys, ErrorKind::kUnsupported,
+      "coefficients of predicted key frames belong to the decoded ones before them, which other steps would change");
   require(!coefficients.motion || header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
   const int levels = coefficients.motion ? coefficients.motion->places.levels : header.temporal_levels;

@@ -172,6 +172,8 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
     refuse("a dyadic layout needs at least as many spatial as temporal levels, not " +
            std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to transform along time
+  if (p.predict_keys && targets > 0)
+    refuse("key frames are predicted from decoded ones, which are not known before the target is met; use a quality");
   if (p.block_size == 0) p.block_size = fitting_blocks(video, p);
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
@@ -191,6 +193,10 @@ bool rounds_by_cost(const EncoderParams& p) {
 }
 
 bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kSlow && rounds_by_cost(p); }
+
+bool needs_cpu(const EncoderParams& p) {
+  return p.profile == Profile::kPredictive || rounds_along_motion(p) || (p.predict_keys && p.motion != Motion::kOff);
+}
 
 bool uses_lookahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
 
@@ -231,6 +237,7 @@ StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
   h.levels_by_gop = h.motion && p.levels_by_gop;
+  h.predicted_keys = h.motion && p.predict_keys;
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
   h.labels = p.profile == Profile::kPredictive && p.labels;

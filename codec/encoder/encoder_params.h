@@ -37,6 +37,9 @@ bool rounds_by_cost(const EncoderParams& resolved);
 /// Whether GOPs with motion are rounded by the decoded error (motion_rounding.h), which exists on the CPU alone.
 bool rounds_along_motion(const EncoderParams& params);
 
+/// Whether streams are coded on the CPU alone.
+bool needs_cpu(const EncoderParams& params);
+
 /// Whether backends may begin with later GOPs (GopChoices::key): GOPs may have motion and each is coded once.
 bool uses_lookahead(const EncoderParams& resolved);
 

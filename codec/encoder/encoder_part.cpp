@@ -50,6 +50,7 @@ void visit(IO& io, GopRecord& r) {
   number(io, r.info.first_frame);
   number(io, r.info.frames);
   number(io, r.info.key);
+  number(io, r.info.predicts_keys);
   io.signed_varint(r.info.begin_pts);
   io.signed_varint(r.info.end_pts);
   std::uint64_t layers = r.info.layers.size();

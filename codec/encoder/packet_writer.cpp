@@ -68,6 +68,7 @@ GopHeader PacketWriter::packet_header(const PendingGop& p) {
   g.frame_gains = p.frame_gains;
   if (p.motion) {
     g.key = p.motion->places.key;
+    g.predicts_keys = p.motion->predicts_keys;
     for (const auto& section : p.motion->sections) g.motion.push_back(chunk_entry(section));
   }
   g.body_bytes = p.motion_bytes();
@@ -94,6 +95,7 @@ void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, c
   info.first_frame = p.first_frame;
   info.frames = p.frames;
   info.key = g.key;
+  info.predicts_keys = g.key == GopKey::kOpen && g.predicts_keys;
   info.begin_pts = g.times[0].pts;
   info.end_pts = end_of(g.times);
   std::uint8_t box[kBoxHeaderBytes];

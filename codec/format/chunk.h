@@ -41,6 +41,8 @@ struct LayeredGop {
   std::vector<std::uint8_t> frame_gains;    ///< GopHeader::frame_gains
   std::shared_ptr<const GopMotion> motion;  ///< null: none
   bool follows = false;                     ///< the GOP before was delivered just before, which open GOPs need
+  bool begins = false;                      ///< nothing that was delivered before belongs to the same stream
+  bool only_keys = false;                   ///< no samples are wanted, only the keys that later GOPs are predicted from
   struct Component {
     const BlockGrid* grid = nullptr;
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]

@@ -10,6 +10,7 @@
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
 #include "codec/base/hash.h"
+#include "codec/motion/motion.h"
 
 namespace trivelet {
 
@@ -55,13 +56,14 @@ void fraction(IO& io, Rational& r, bool positive, const char* name) {
 }
 
 // Required features that are known, by their bits.
-constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved", "levels", "labels", "mixed"};
+constexpr const char* kFeatureNames[] = {"motion", "ahead", "moved", "levels", "labels", "mixed", "keys"};
 constexpr std::uint64_t kFeatureMotion = 1;
 constexpr std::uint64_t kFeatureAhead = 2;
 constexpr std::uint64_t kFeatureMoved = 4;
 constexpr std::uint64_t kFeatureLevels = 8;
 constexpr std::uint64_t kFeatureLabels = 16;
 constexpr std::uint64_t kFeatureMixed = 32;
+constexpr std::uint64_t kFeatureKeys = 64;
 
 std::string name_of_features(std::uint64_t features) {
   std::string names;
@@ -84,7 +86,8 @@ std::string name_of_feature(std::uint64_t features, int bit, const std::string& 
 void write_features(ByteWriter& w, const StreamHeader& h) {
   const std::uint64_t required = (h.motion ? kFeatureMotion : 0) | (h.known_ahead ? kFeatureAhead : 0) |
                                  (h.moved ? kFeatureMoved : 0) | (h.levels_by_gop ? kFeatureLevels : 0) |
-                                 (h.labels ? kFeatureLabels : 0) | (h.mixed ? kFeatureMixed : 0);
+                                 (h.labels ? kFeatureLabels : 0) | (h.mixed ? kFeatureMixed : 0) |
+                                 (h.predicted_keys ? kFeatureKeys : 0);
   w.fixed(required);
   w.fixed(h.optional_features);
   w.text(name_of_features(required), kMaxTextBytes);
@@ -110,6 +113,7 @@ void read_features(ByteReader& r, StreamHeader& h) {
   h.levels_by_gop = (required & kFeatureLevels) != 0;
   h.labels = (required & kFeatureLabels) != 0;
   h.mixed = (required & kFeatureMixed) != 0;
+  h.predicted_keys = (required & kFeatureKeys) != 0;
 }
 
 // Straight or multiplied by it, where there is one.
@@ -273,6 +277,8 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   if (h.motion && h.layout != Layout::kT2d) bad("stream header: motion in a dyadic layout");
   if (h.levels_by_gop && (!h.motion || h.temporal_levels == 0))
     bad("stream header: temporal levels by GOP in a stream without motion or temporal levels");
+  if (h.predicted_keys && (!h.motion || h.temporal_levels == 0))
+    bad("stream header: predicted keys in a stream without motion or temporal levels");
   for (const Wavelet w : {h.temporal, h.spatial})
     if (h.lossless ? !reversible_wavelet(w) : !real_wavelet(w))
       bad(std::string("stream header: wavelet ") + std::to_string(static_cast<int>(w)) + " in a " +
@@ -312,6 +318,7 @@ constexpr std::uint64_t kGopHasGains = 4;
 constexpr std::uint64_t kGopHasMotion = 8;
 constexpr std::uint64_t kGopKeyLast = 16;
 constexpr std::uint64_t kGopOpen = 32;
+constexpr std::uint64_t kGopPredictsKeys = 64;
 
 // Times wrap around rather than overflow: some mean nothing, but none may be undefined.
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -343,8 +350,9 @@ std::vector<std::uint8_t> serialise(const StreamHeader& stream, const GopHeader&
   w.varint(static_cast<std::uint64_t>(g.frames));
   w.varint((g.has_hash ? kGopHasHash : 0u) | (irregular ? kGopIrregularTimes : 0u) |
            (g.frame_gains.empty() ? 0u : kGopHasGains) | (g.motion.empty() ? 0u : kGopHasMotion) |
-           (g.key == GopKey::kFirst ? 0u : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0u));
-  if (stream.levels_by_gop && !g.motion.empty()) w.fixed(static_cast<std::uint8_t>(g.motion.size()));
+           (g.key == GopKey::kFirst ? 0u : kGopKeyLast) | (g.key == GopKey::kOpen ? kGopOpen : 0u) |
+           (g.predicts_keys ? kGopPredictsKeys : 0u));
+  if (stream.levels_by_gop && !g.motion.empty()) w.fixed(static_cast<std::uint8_t>(g.motion_levels()));
   w.signed_varint(first.pts);
   w.signed_varint(first.duration);
   if (irregular) {
@@ -468,11 +476,16 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   g.frames = static_cast<int>(frames);
   std::uint64_t flags = 0;
   r.varint(flags);
-  if (flags > (stream.motion ? 63 : 7)) bad("GOP header: unknown flags " + std::to_string(flags));
+  if (flags > (stream.predicted_keys ? 127 : stream.motion ? 63 : 7))
+    bad("GOP header: unknown flags " + std::to_string(flags));
   if (flags & kGopKeyLast) g.key = flags & kGopOpen ? GopKey::kOpen : GopKey::kLast;
   if ((flags & (kGopKeyLast | kGopOpen)) && !((flags & kGopHasMotion) && (flags & kGopKeyLast)))
     bad("GOP header: flags " + std::to_string(flags) + " contradict each other");
+  if ((flags & kGopPredictsKeys) && !(flags & kGopHasMotion)) bad("GOP header: predicted keys in a GOP without motion");
   const std::uint8_t levels = flags & kGopHasMotion ? read_motion_levels(r, stream) : 0;
+  g.predicts_keys = (flags & kGopPredictsKeys) != 0;
+  if (g.predicts_keys && motion_frames(levels, MotionPlaces(g.frames, g.key, levels)).empty())
+    bad("GOP header: no key of " + std::to_string(g.frames) + " frames can be predicted");
   if (g.key == GopKey::kLast && g.frames < 1 << levels)
     bad("GOP header: " + std::to_string(g.frames) + " frames are too few to have their key frame last");
   g.times = read_times(r, g.frames, (flags & kGopIrregularTimes) != 0);
@@ -487,7 +500,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
       bad("GOP header: frame gains in a stream that cannot have them");
     g.frame_gains = read_frame_gains(r, g.frames);
   }
-  if (flags & kGopHasMotion) g.motion = read_chunk_table(r, g, levels);
+  if (flags & kGopHasMotion) g.motion = read_chunk_table(r, g, levels + (g.predicts_keys ? 1u : 0u));
   r.fixed(g.planes);
   if (g.planes > 30) bad("GOP header: " + std::to_string(g.planes) + " bit planes, the limit is 30");
   g.layer_top.resize(stream.layers);
@@ -507,6 +520,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
 
 namespace {
 constexpr std::uint8_t kIndexVersion = 1;
+constexpr std::uint8_t kOpenWithPredictedKeys = 3;  // in place of a GopKey
 }  // namespace
 
 std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
@@ -522,7 +536,8 @@ std::vector<std::uint8_t> serialise_index(const std::vector<GopInfo>& gops) {
     entry.varint(g.bytes);
     entry.varint(g.first_frame - frame);
     entry.varint(static_cast<std::uint64_t>(g.frames));
-    entry.fixed(static_cast<std::uint8_t>(g.key));
+    const bool depends = g.key == GopKey::kOpen && g.predicts_keys;
+    entry.fixed(depends ? kOpenWithPredictedKeys : static_cast<std::uint8_t>(g.key));
     entry.signed_varint(subtract(g.begin_pts, time));
     entry.signed_varint(subtract(g.end_pts, g.begin_pts));
     for (const LayerInfo& l : g.layers) {
@@ -572,7 +587,7 @@ GopInfo parse_index_entry(ByteReader& r, int layers, std::uint64_t& end, std::ui
   r.signed_varint(length);
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
   bool in_range = gap <= kHuge && g.bytes <= kHuge && skipped <= kHuge && end <= kHuge && frame <= kHuge &&
-                  frames >= 1 && frames <= kMaxGopFrames && key <= static_cast<std::uint8_t>(GopKey::kOpen);
+                  frames >= 1 && frames <= kMaxGopFrames && key <= kOpenWithPredictedKeys;
   g.layers.resize(static_cast<std::size_t>(layers));
   for (LayerInfo& l : g.layers) {
     r.varint(l.bytes);
@@ -583,7 +598,8 @@ GopInfo parse_index_entry(ByteReader& r, int layers, std::uint64_t& end, std::ui
   g.offset = end + gap;
   g.first_frame = frame + skipped;
   g.frames = static_cast<int>(frames);
-  g.key = static_cast<GopKey>(key);
+  g.predicts_keys = key == kOpenWithPredictedKeys;
+  g.key = g.predicts_keys ? GopKey::kOpen : static_cast<GopKey>(key);
   g.begin_pts = add(time, begin);
   g.end_pts = add(g.begin_pts, length);
   end = g.offset + g.bytes;

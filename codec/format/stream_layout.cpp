@@ -231,6 +231,7 @@ GopInfo describe_gop(const StreamHeader& stream, const GopHeader& g, std::uint64
   info.first_frame = g.first_frame;
   info.frames = g.frames;
   info.key = g.key;
+  info.predicts_keys = g.key == GopKey::kOpen && g.predicts_keys;
   info.begin_pts = g.times[0].pts;
   info.end_pts = end_of(g.times);
   info.layers.resize(stream.layers);

@@ -68,6 +68,10 @@ struct MotionPlaces {
   MotionPlaces(int frames, GopKey k, int temporal_levels)
       : count(frames + first_place(k)), key(k), levels(temporal_levels) {}
   int frames() const { return count - first_place(key); }
+  /// The number of frames of the lowest temporal band.
+  int keys() const { return key == GopKey::kFirst ? ((count - 1) >> levels) + 1 : (count - 1) >> levels; }
+  /// The place of one of them.
+  int key_place(int number) const { return (number + first_place(key)) << levels; }
   /// Whether place t has a frame of this GOP or a reference.
   TRIVELET_HOST_DEVICE bool has(int t) const { return t < count && t >= (key == GopKey::kLast ? 1 : 0); }
   /// Whether the frame at the last place is a low frame of all levels. The next GOP may then be open.
@@ -84,19 +88,23 @@ struct MotionReferences {
   TRIVELET_HOST_DEVICE int number_of(int place) const { return past == place ? 0 : other == place ? 1 : -1; }
 };
 
-/// The references of place t at level `level` (0 = finest).
+/// The references of place t at level `level` (0 = finest). The level above all others is that of predicted keys.
 TRIVELET_HOST_DEVICE static inline MotionReferences motion_references(int t, int level, const MotionPlaces& places) {
   const int s = 1 << level;
+  if (level >= places.levels) return {t - s, -1, false};
   if (!places.has(t - s)) return {t + s, places.has(t + 3 * s) ? t + 3 * s : -1, places.has(t + 3 * s)};
   if (places.has(t + s)) return {t - s, t + s, false};
   if (t >= 3 * s && places.has(t - 3 * s)) return {t - s, t - 3 * s, true};
   return {t - s, -1, false};
 }
 
-/// The places of the high frames of a level, in order.
+/// The places of the high frames of a level, in order. At the level above all others these are the keys that can be
+/// predicted, each from the one before.
 inline std::vector<int> motion_frames(int level, const MotionPlaces& places) {
   std::vector<int> out;
-  for (int t = 1 << level; t < places.count; t += 2 << level) out.push_back(t);
+  const bool keys = level >= places.levels;
+  const int s = 1 << level;
+  for (int t = keys && !places.has(0) ? 2 * s : s; t < places.count; t += keys ? s : 2 * s) out.push_back(t);
   return out;
 }
 
@@ -125,9 +133,10 @@ using MotionField = std::vector<MotionCell>;  ///< of a frame, cell by cell
 struct GopMotion {
   MotionPlaces places;
   MotionGrid grid;
-  std::vector<MotionField> fields;                  ///< by place; empty for low frames and levels that are left out
-  float step = 0;                                   ///< encoder: quantiser step of the search
-  std::vector<MotionField> closed;                  ///< encoder: see MotionSearchParams::may_close; by level, or empty
+  std::vector<MotionField> fields;  ///< by place; empty for keys that are not predicted and levels that are left out
+  bool predicts_keys = false;       ///< fields and sections have the level above all others, too
+  float step = 0;                   ///< encoder: quantiser step of the search
+  std::vector<MotionField> closed;  ///< encoder: see MotionSearchParams::may_close; by level, or empty
   std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, coarsest level first (motion_field.h)
 
   GopMotion() = default;
@@ -136,6 +145,19 @@ struct GopMotion {
       : places(p), grid(width, height), fields(static_cast<std::size_t>(p.count)) {
     for (int l = first_level; l < places.levels; ++l)
       for (const int t : motion_frames(l, places)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
+  }
+  /// Adds zero motion of the keys that can be predicted, if there are any.
+  void predict_keys() {
+    const std::vector<int> keys = motion_frames(places.levels, places);
+    for (const int t : keys) fields[static_cast<std::size_t>(t)].resize(grid.cells());
+    predicts_keys = !keys.empty();
+  }
+  /// Removes the motion of keys.
+  void leave_keys() {
+    if (!predicts_keys) return;
+    for (const int t : motion_frames(places.levels, places)) fields[static_cast<std::size_t>(t)].clear();
+    if (!sections.empty()) sections.erase(sections.begin());
+    predicts_keys = false;
   }
 };
 

@@ -1,5 +1,5 @@
-// The motion of a GOP as bytes (FORMAT.md "Motion", "Sections"): a section per temporal level, with a codeword per
-// region of 256x256 luma samples. Regions decode independently.
+// The motion of a GOP as bytes (FORMAT.md "Motion", "Sections"): a section per temporal level, and one of
+// predicted keys, with a codeword per region of 256x256 luma samples. Regions decode independently.
 #pragma once
 
 #include <cstddef>

@@ -23,6 +23,19 @@ class KeyPassing {
     for (auto l = static_cast<std::size_t>(lifted_.motion.places.levels); l < borders_.own->size(); ++l) keep_key(l);
   }
 
+  /// Copies the low key of the GOP before to place 0, for predicted keys.
+  void pass_low_key() const {
+    if (lifted_.motion.places.key != GopKey::kOpen) return;
+    const auto row_samples = static_cast<std::size_t>(lifted_.width());
+    for (int y = 0; y < lifted_.height(); ++y) {
+      if (borders_.low_key)
+        std::copy_n(borders_.low_key->data() + static_cast<std::size_t>(y) * row_samples, row_samples,
+                    lifted_.row(0, y));
+      else
+        std::fill_n(lifted_.row(0, y), row_samples, 0);
+    }
+  }
+
   /// Copies the key frame of the GOP before to place 0 and keeps the own one, both in the state that level l predicts
   /// from. In this order, because both may have the same memory.
   void pass(int l) {
@@ -38,9 +51,11 @@ class KeyPassing {
     const auto row_samples = static_cast<std::size_t>(lifted_.width());
     const int last = lifted_.motion.places.count - 1;
     const int substitute = 1 << lifted_.motion.places.levels;
+    // Of a GOP whose keys alone were made there is no more than the low key: this one is made for its key frame.
+    const bool is_there = borders_.before && !(*borders_.before)[l].empty();
     for (int y = 0; y < lifted_.height(); ++y) {
       const std::size_t at = static_cast<std::size_t>(y) * row_samples;
-      if (borders_.before)
+      if (is_there)
         std::copy_n((*borders_.before)[l].data() + at, row_samples, lifted_.row(0, y));
       else if (substitute <= last && !lifted_.differences)
         std::copy_n(lifted_.row(substitute, y), row_samples, lifted_.row(0, y));
@@ -102,12 +117,19 @@ class MotionLift {
     keys_.keep_coarser();
   }
   void inverse() {
-    keys_.keep_coarser();
+    inverse_keys();
     for (int l = levels() - 1; l >= lifted_.dropped; --l) {
       updater_.run(l, true);
       keys_.pass(l);
       predictor_.run(l, true);
     }
+  }
+  void inverse_keys() {
+    if (lifted_.motion.predicts_keys && !lifted_.differences) {
+      keys_.pass_low_key();
+      for (const int t : motion_frames(levels(), lifted_.motion.places)) predictor_.run(levels(), {t}, true);
+    }
+    keys_.keep_coarser();
   }
   void inverse_and_transposed() {
     inverse();
@@ -149,6 +171,17 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
   MotionLift(field, motion, component, dropped, false, borders, pool, simd).inverse();
+}
+
+void inverse_keys(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                  int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
+  MotionLift(field, motion, component, dropped, false, borders, pool, simd).inverse_keys();
+}
+
+void predict_key(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int t,
+                 bool add, ThreadPool& pool, SimdLevel simd) {
+  const LiftedComponent lifted(field, motion, component, 0, false, pool, simd);
+  MotionPredictor(lifted).run(motion.places.levels, {t}, add);
 }
 
 void correlate_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,

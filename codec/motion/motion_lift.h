@@ -32,11 +32,13 @@ using KeyStates = std::vector<std::vector<std::int32_t>>;
 /// The key frames that pass from GOP to GOP. `own` may be `before`, which is then replaced level by level.
 struct MotionBorders {
   const KeyStates* before = nullptr;  ///< of an open GOP: the key frame of the GOP before; null if missing
-  /// Gets the last frame in the state that each level of the next GOP refers to; its size is the number of levels.
-  /// Null: not wanted.
+  /// Gets the last frame in the state that each level of the next GOP refers to; its size is the number of levels, and
+  /// one more where that may have a predicted key, which refers to the low key. Null: not wanted.
   KeyStates* own = nullptr;
   /// With an original key frame in `before`: this GOP's own original key frame. Its error stands for that of `before`.
   const KeyStates* own_exact = nullptr;
+  /// Predicted keys: the low key of a GOP before, packed row by row; null: there is none, it counts as zeros.
+  const std::vector<std::int32_t>* low_key = nullptr;
 };
 
 /// In place: samples minus offset become low and high frames, interleaved as in dwt.h. If the key is the last frame,
@@ -50,10 +52,18 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
+/// The part of inverse_motion() that makes the low key of `borders.own`. Other frames mean nothing afterwards.
+void inverse_keys(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                  int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
+
+/// Predicts the key at place t from the one before, in place, or adds the prediction (FORMAT.md "Predicted keys").
+void predict_key(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int t,
+                 bool add, ThreadPool& pool, SimdLevel simd);
+
 /// In place: S^T S of differences of coefficients, where S is the linear part of the inverse: no constants of blocks,
-/// no limits of updates, and no difference in the key frame of the GOP before. S^T is approximated by the forward
-/// lifting with the steps exchanged, twice the update and half the prediction, because an update returns half of what a
-/// prediction takes.
+/// no limits of updates, no predictions of keys, and no difference in the key frame of the GOP before. S^T is
+/// approximated by the forward lifting with the steps exchanged, twice the update and half the prediction, because an
+/// update returns half of what a prediction takes.
 void correlate_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                       ThreadPool& pool, SimdLevel simd);
 

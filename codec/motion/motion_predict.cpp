@@ -29,8 +29,9 @@ int MotionPredictor::tile_left(int i) const {
   return std::clamp(i * lifted_.cell_x - lifted_.cell_x / 2, 0, lifted_.width());
 }
 
-void MotionPredictor::run(int level, bool add) {
-  const std::vector<int> frames = motion_frames(level, lifted_.motion.places);
+void MotionPredictor::run(int level, bool add) { run(level, motion_frames(level, lifted_.motion.places), add); }
+
+void MotionPredictor::run(int level, const std::vector<int>& frames, bool add) {
   const int bands = (tile_rows() + band_tiles_ - 1) / band_tiles_;
   lifted_.pool.parallel_for(static_cast<int>(frames.size()) * bands, [&](int i, int worker) {
     const int t = frames[static_cast<std::size_t>(i / bands)];

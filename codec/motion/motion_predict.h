@@ -15,6 +15,8 @@ class MotionPredictor {
   explicit MotionPredictor(const LiftedComponent& lifted);
   /// Predicts the high frames of a level. `add` adds the predictions, which undoes the step.
   void run(int level, bool add);
+  /// Predicts some of them, which do not refer to each other.
+  void run(int level, const std::vector<int>& frames, bool add);
 
  private:
   static constexpr int kBandRows = 32;  // samples predicted at once, which saves filtering rows twice

@@ -480,6 +480,8 @@ GopMotion search_with(const std::vector<MotionPlane>& components, const MotionSe
   motion.step = static_cast<float>(params.step);
   GopSearch<T> search(components, params, pool, simd);
   for (int level = levels - 1; level >= 0; --level) search.run(motion, level, motion_frames(level, motion.places));
+  if (params.keys) motion.predict_keys();
+  if (motion.predicts_keys) search.run(motion, levels, motion_frames(levels, motion.places));
   if (!finds_closed(params, motion.places)) return motion;
   GopMotion closed(MotionPlaces(motion.places.frames(), GopKey::kLast, levels), shape.width, shape.height);
   for (int level = levels - 1; level >= 0; --level) search.run(closed, level, {1 << level});
@@ -501,8 +503,11 @@ const std::array<int, 256>& bit_prices() {
 }
 
 int search_lambda(const MotionSearchParams& params, int level) {
-  const double step =
-      params.step * std::exp2(8 - params.bits) / synthesis_norm(Wavelet::kMotion, false, true, level + 1);
+  constexpr int kMostLevels = 8;
+  // From the second level on, the low frames of a level have the norm of the next level's high ones.
+  const double norm = level < kMostLevels ? synthesis_norm(Wavelet::kMotion, false, true, level + 1)
+                                          : synthesis_norm(Wavelet::kMotion, false, false, level);
+  const double step = params.step * std::exp2(8 - params.bits) / norm;
   const double by_level = kOfLevel[std::min<std::size_t>(static_cast<std::size_t>(level), std::size(kOfLevel) - 1)];
   return static_cast<int>(std::lround(std::clamp(kOfLambda * kLambda * by_level * step, 1.0, kMostLambda)));
 }
@@ -533,6 +538,10 @@ GopMotion without_before(GopMotion open) {
   require(open.closed.size() == static_cast<std::size_t>(open.places.levels), ErrorKind::kInternal,
           "an open GOP that was not searched to become a closed one");
   open.places = {open.places.frames(), GopKey::kLast, open.places.levels};
+  if (open.predicts_keys) {  // the first one is no longer predicted
+    open.fields[std::size_t{1} << open.places.levels].clear();
+    open.predicts_keys = !motion_frames(open.places.levels, open.places).empty();
+  }
   for (std::size_t level = 0; level < open.closed.size(); ++level)
     open.fields[std::size_t{1} << level] = std::move(open.closed[level]);
   open.closed.clear();

@@ -22,6 +22,7 @@ struct MotionSearchParams {
   /// For an open GOP that ends with its key and whose key frame before may be missing: the frames predicted from it,
   /// one per level, are searched a second time, into GopMotion::closed. without_before() then makes a closed GOP.
   bool may_close = false;
+  bool keys = false;  ///< also search for the keys that can be predicted
 };
 /// Whether the second search applies.
 inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places) {
@@ -39,7 +40,7 @@ struct MotionPlane {
 
 /// Bits, in 1/256, of a decision whose probability is in i/256 .. (i + 1)/256.
 const std::array<int, 256>& bit_prices();
-/// Cost of a bit at a level.
+/// Cost of a bit at a level, or at the one of predicted keys.
 int search_lambda(const MotionSearchParams& params, int level);
 /// Reduction factor of the pictures that are searched first.
 int small_factor(int height, int width);

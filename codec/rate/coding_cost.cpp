@@ -32,15 +32,18 @@ void add_row(const T* row, int n, float inverse_step, CodingSums& sums) {
   }
 }
 
+}  // namespace
+
 template <class T>
-CodingSums sums_of(const T* frame, const SubbandView& v, float inverse_step) {
+CodingSums coding_sums(const Field<T>& band, int frame, float inverse_step) {
   CodingSums sums;
-  for (int y = 0; y < v.shape.height; y += kCodingRows)
-    add_row(frame + y * v.row_stride, v.shape.width, inverse_step, sums);
+  for (int y = 0; y < band.shape.height; y += kCodingRows)
+    add_row(band.row(frame, y), band.shape.width, inverse_step, sums);
   return sums;
 }
 
-}  // namespace
+template CodingSums coding_sums(const Field<float>&, int, float);
+template CodingSums coding_sums(const Field<std::int32_t>&, int, float);
 
 double coding_cost(const StreamHeader& header, int frames, const std::vector<std::uint8_t>& frame_gains, float step,
                    const std::vector<CodingSums>& sums) {
@@ -91,17 +94,22 @@ double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float 
   pool.parallel_for(static_cast<int>(tasks.size()), [&](int n, int) {
     const Task& task = tasks[static_cast<std::size_t>(n)];
     const SubbandView& v = *task.view;
-    const std::ptrdiff_t frame = task.frame * v.frame_stride;
     sums[static_cast<std::size_t>(n)] =
-        v.real ? sums_of(v.real + frame, v, task.inverse_step) : sums_of(v.integer + frame, v, task.inverse_step);
+        v.real ? coding_sums(Field<float>{v.real, v.shape, v.row_stride, v.frame_stride}, task.frame, task.inverse_step)
+               : coding_sums(Field<std::int32_t>{v.integer, v.shape, v.row_stride, v.frame_stride}, task.frame,
+                             task.inverse_step);
   });
   return coding_cost(header, gop.frames, gop.frame_gains, step, sums);
 }
 
+double cost_of_bytes(const StreamHeader& header, std::size_t bytes, float step) {
+  return 8 * static_cast<double>(bytes) * error_per_bit(header, step);
+}
+
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step) {
-  double bytes = 0;
-  for (const auto& section : motion.sections) bytes += static_cast<double>(section.size());
-  return 8 * bytes * error_per_bit(header, step);
+  std::size_t bytes = 0;
+  for (const auto& section : motion.sections) bytes += section.size();
+  return cost_of_bytes(header, bytes, step);
 }
 
 }  // namespace trivelet

@@ -69,6 +69,10 @@ void for_coding_bands(const StreamHeader& header, int frames, const F& f) {
   }
 }
 
+/// The sums of a frame of a subband.
+template <class T>
+CodingSums coding_sums(const Field<T>& band, int frame, float inverse_step);
+
 /// The cost of a GOP in squared errors of samples: its bits at the slope that belongs to the step, plus the remaining
 /// errors.
 double coding_cost(const StreamHeader& header, int frames, const std::vector<std::uint8_t>& frame_gains, float step,
@@ -76,7 +80,8 @@ double coding_cost(const StreamHeader& header, int frames, const std::vector<std
 /// The same, computed from the coefficients.
 double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool);
 
-/// The cost of the bits of motion, in the same unit.
+/// The cost of bytes in the same unit, and of those of motion.
+double cost_of_bytes(const StreamHeader& header, std::size_t bytes, float step);
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
 
 }  // namespace trivelet

@@ -8,8 +8,9 @@
 //     if (decoder.add(data, size) && decoder.decode(DecoderParams{}, frames)) show(frames.info, frames.gop);
 //
 // A packet is a box "Gop " of FORMAT.md and the boxes behind it up to the next one. An open GOP depends on the one
-// before it, which is kept, so that each GOP is decoded once while packets follow each other. Decoding restarts after
-// a jump, after a gap, for another request and after damage.
+// before it, which is kept (those since the last closed one where keys are predicted), so that each GOP is decoded
+// once while packets follow each other. Decoding restarts after a jump, after a gap, for another request and after
+// damage.
 #pragma once
 
 #include <cstddef>

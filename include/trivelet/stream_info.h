@@ -32,6 +32,7 @@ struct GopInfo {
   std::uint64_t first_frame = 0;
   int frames = 0;
   GopKey key = GopKey::kFirst;    ///< kFirst also without motion
+  bool predicts_keys = false;     ///< kOpen: its keys are predicted from the GOP before, so that one needs its key, too
   std::int64_t begin_pts = 0;     ///< presentation time of its first frame
   std::int64_t end_pts = 0;       ///< end of its last frame
   std::vector<LayerInfo> layers;  ///< errors are unknown if the index was rebuilt

@@ -124,6 +124,9 @@ stream motion_open 40x24 yuv420p 21 moving "--motion on -q 45 --gop 4 --levels 2
 stream motion_open_lossless 24x16 gbrp 11 moving "--motion on --lossless --gop 4 --levels 2x2" "$t1"
 stream motion_levels 40x32 yuv420p 29 mixed "--motion on -q 45 --gop 8 --layers 3" "$r1" "$t1" "--temporal-reduce 2" "--temporal-reduce 3" "$l1" "$all"
 stream motion_levels_lossless 25x18 gbrp 21 mixed "--motion on --lossless --gop 8" "$t1" "--temporal-reduce 2"
+stream motion_keys 40x24 yuv420p 29 moving "--motion on -q 45 --gop 4 --levels 2x3 --layers 3 --keyint 16 --key-prediction on" "$r1" "$t1" "$r1t1" "$l1" "$p4" "$all"
+stream motion_keys_many 40x32 yuv420p 33 moving "--motion on -q 45 --gop 9 --levels 1x3 --layers 2 --key-prediction on" "$r1" "$t1" "$l1" "$all"
+stream motion_keys_lossless 24x16 gbrp 14 moving "--motion on --lossless --gop 5 --levels 1x2 --key-prediction on" "$t1"
 # Predictive
 stream predictive_yuv420p 70x44 yuv420p 6 moving "--lossless --gop 5 --transform prediction"
 stream predictive_slow 72x64 gray10 9 moving "--lossless --gop 9 --transform prediction --preset slow"
@@ -151,6 +154,10 @@ other motion_wild reference_motion_writer motion_lossy_gbrp10.tvl motion_wild.tv
 pin motion_wild "$r1" "$t1"
 other motion_open_wild reference_motion_writer motion_open.tvl motion_open_wild.tvl 2 0.5
 pin motion_open_wild "$r1" "$t1"
+other motion_keys_wild reference_motion_writer motion_keys.tvl motion_keys_wild.tvl 3 0.5
+pin motion_keys_wild "$r1" "$t1"
+other extract_motion_keys reference_extract motion_keys.tvl extract_motion_keys.tvl 1 2 2
+pin extract_motion_keys "$r1"
 [ -e unfinished.tvl ] ||
   head -c $(($(stat -c %s dense_lossy_yuv420p.tvl) - 60)) dense_lossy_yuv420p.tvl >unfinished.tvl
 echo "unfinished --keep-partial" >>"$work/list"

@@ -121,13 +121,14 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::mt19937 random(11);
   bool ok = true;
-  for (int i = 0; i < 10; ++i) {
-    const bool large = i == 9;
+  for (int i = 0; i < 14; ++i) {
+    const bool large = i == 9, keys = i > 9;
     const auto w = static_cast<std::uint8_t>(large ? 180 : 7 + 13 * i);
     const auto h = static_cast<std::uint8_t>(5 + 4 * i);
     const int levels = 1 + i % 3, frames = 1 + (i * 2 + 3) % 7, components = 1 + i % 4;
     const int which_key = i % 4 == 3 ? 2 : 0;  // open, or first
     GopMotion m({frames, static_cast<GopKey>(which_key), levels}, 1 + w * (large ? 3 : 1) / 2, 1 + h % 48);
+    if (keys) m.predict_keys();
     for (MotionField& f : m.fields)
       for (MotionCell& c : f) {
         c.mode = static_cast<MotionMode>(random() % 4);
@@ -138,14 +139,14 @@ bool write_motion_seeds(const std::filesystem::path& folder) {
         for (std::int8_t& p : c.plain) p = static_cast<std::int8_t>(static_cast<int>(random() % 64) - 32);
       }
     Bytes out = {w, h, static_cast<std::uint8_t>((frames - 1) + 7 * (levels - 1) + 21 * which_key),
-                 static_cast<std::uint8_t>((components - 1) | (i % 8) << 2 | (large ? 128 : 0))};
-    for (int level = levels - 1; level >= 0; --level) {
+                 static_cast<std::uint8_t>((components - 1) | (i % 8) << 2 | (keys ? 64 : 0) | (large ? 128 : 0))};
+    for (int level = levels - (m.predicts_keys ? 0 : 1); level >= 0; --level) {
       const std::vector<std::uint8_t> bytes = encode_motion(m, level, components);
       out.push_back(static_cast<std::uint8_t>(bytes.size()));
       out.push_back(static_cast<std::uint8_t>(bytes.size() >> 8));
       out.insert(out.end(), bytes.begin(), bytes.end());
     }
-    ok &= write(folder / ("seed0" + std::to_string(i)), out);
+    ok &= write(folder / ((i < 10 ? "seed0" : "seed") + std::to_string(i)), out);
   }
   return ok;
 }
@@ -375,6 +376,7 @@ int main(int argc, char** argv) {
     double bits_per_pixel = 0;
     bool visual = false;
     Motion motion = Motion::kOff;
+    bool predict_keys = false;
   };
   constexpr Profile kDense = Profile::kDense;
   const Kind kinds[] = {
@@ -398,6 +400,9 @@ int main(int argc, char** argv) {
       {"motion_lossless", 18, 9, 5, 5, "yuv420p", true, Layout::kT2d, 1, 3, 1, 0x3042, kDense, 0, false, Motion::kOn},
       {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, 2, 2, 2, 0x3010, Profile::kFast, 0, false,
        Motion::kAuto},
+      {"motion_keys", 24, 17, 9, 3, "gray", false, Layout::kT2d, 2, 1, 2, 0x3002, kDense, 0, false, Motion::kOn, true},
+      {"motion_keys_exact", 18, 9, 8, 4, "yuv420p", true, Layout::kT2d, 1, 1, 1, 0x3042, kDense, 0, false, Motion::kOn,
+       true},
       {"predictive", 40, 33, 5, 3, "yuv420p", true, Layout::kT2d, 0, 0, 1, 0x3000, Profile::kPredictive},
   };
   unsigned i = 0;
@@ -409,6 +414,7 @@ int main(int argc, char** argv) {
     p.bits_per_pixel = k.bits_per_pixel;
     p.visual = k.visual;
     p.motion = k.motion;
+    p.predict_keys = k.predict_keys;
     p.spatial_levels = k.spatial;
     p.temporal_levels = k.temporal;
     p.layers = k.layers;

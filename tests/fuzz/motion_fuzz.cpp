@@ -1,5 +1,5 @@
-// Fuzzes sections of motion. The first bytes choose picture size, frames, levels and components; the others are the
-// sections, each after two bytes with its size.
+// Fuzzes sections of motion. The first bytes choose picture size, frames, levels, components and whether keys are
+// predicted; the others are the sections, each after two bytes with its size.
 //
 // An input is an Error of a bad stream, or motion within its limits. Its round trip through the encoder is the same,
 // and lifting followed by its inverse changes nothing.
@@ -31,11 +31,13 @@ void check_limits(const GopMotion& m) {
     }
 }
 
+int coarsest(const GopMotion& m) { return m.places.levels - (m.predicts_keys ? 0 : 1); }
+
 void check_coding(const GopMotion& m, int components) {
   GopMotion original = m;
   GopMotion again = m;
   for (MotionField& f : again.fields) f.assign(f.size(), {});
-  for (int level = m.places.levels - 1; level >= 0; --level) {
+  for (int level = coarsest(m); level >= 0; --level) {
     const std::vector<std::uint8_t> bytes = encode_motion(original, level, components);
     decode_motion(bytes.data(), bytes.size(), level, components, again);
   }
@@ -57,17 +59,29 @@ void check_lifting(const GopMotion& m, int width, int height, int shift, std::ui
     return Field<std::int32_t>{v.data(), s, s.width, static_cast<std::ptrdiff_t>(s.width) * s.height};
   };
   const MotionComponent c{0, {shift, shift}, seed & 32 ? kMotionFraction : 0, 8};
+  // Each key is predicted from the one before as it is, so the last one comes first.
+  const auto predict_keys = [&](std::vector<std::int32_t>& v, SimdLevel simd) {
+    if (m.places.key == GopKey::kOpen) std::copy_n(x.begin(), s.width * s.height, v.begin());
+    std::vector<int> keys = motion_frames(m.places.levels, m.places);
+    while (m.predicts_keys && !keys.empty()) {
+      predict_key(field(v), m, c, keys.back(), false, pool, simd);
+      keys.pop_back();
+    }
+  };
   // The key frame before is the same at all levels; it comes back as the finest has it.
   const auto frame = static_cast<std::ptrdiff_t>(s.width) * s.height;
   if (m.places.key == GopKey::kLast) std::fill_n(x.begin(), frame, 0);
   const KeyStates before(static_cast<std::size_t>(m.places.levels) + 1, {x.begin(), x.begin() + frame});
   KeyStates left(before.size()), found(before.size());
   std::vector<std::int32_t> y = x;
-  forward_motion(field(y), m, c, {&before, &left, nullptr}, pool, SimdLevel::kScalar);
+  const MotionBorders leaving{&before, &left}, finding{&before, &found, nullptr, &before[0]};
+  forward_motion(field(y), m, c, leaving, pool, SimdLevel::kScalar);
+  predict_keys(y, SimdLevel::kScalar);
   std::vector<std::int32_t> best = x;
-  forward_motion(field(best), m, c, {&before, &left, nullptr}, pool, SimdLevel::kBest);
+  forward_motion(field(best), m, c, leaving, pool, SimdLevel::kBest);
+  predict_keys(best, SimdLevel::kBest);
   if (best != y) wrong("instruction sets differ");
-  inverse_motion(field(y), m, c, 0, {&before, &found, nullptr}, pool, SimdLevel::kBest);
+  inverse_motion(field(y), m, c, 0, finding, pool, SimdLevel::kBest);
   if (x != y) wrong("the inverse is not exact");
   if (left != found) wrong("another key frame is left");
 }
@@ -89,10 +103,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                      : which_key == 1 && frames >= 1 << levels ? GopKey::kLast
                                                                : GopKey::kOpen;
   GopMotion m({frames, key, levels}, width, height);
+  if (data[3] & 64) m.predict_keys();
   const std::uint8_t* at = data + kHead;
   const std::uint8_t* end = data + size;
   try {
-    for (int level = levels - 1; level >= 0; --level) {
+    for (int level = coarsest(m); level >= 0; --level) {
       std::size_t n = 0;
       if (end - at >= 2) {
         n = std::min<std::size_t>(at[0] | at[1] << 8, static_cast<std::size_t>(end - at - 2));

@@ -94,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     default: break;
   }
+  p.predict_keys = p.motion != Motion::kOff && more & 8 && (p.lossless || !(data[6] & 64));
   p.measure_errors = more % 5 > 0;
   p.part_checks = more & 4 && !(data[6] & 64 && !p.lossless);
   const int gops = 1 + (data[0] >> 4 & 1) + (p.motion != Motion::kOff ? data[0] >> 5 & 1 : 0);

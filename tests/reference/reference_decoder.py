@@ -23,8 +23,8 @@ from reference_conventions import MASK64, BitReader, ByteReader, FormatError, ch
 from reference_dense import Known, PassDecoder
 from reference_mixed import decode_block_mixed
 from reference_predictive import decode_block, decode_block_ahead, decode_block_labels
-from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Keys, Plane, inverse_motion,
-                              places_of, read_level, to_integers, to_samples)
+from reference_motion import (CELL, KEY_FIRST, KEY_LAST, KEY_OPEN, LOSSY_PLACES, HighFrame, Keys, Plane, high_frames,
+                              inverse_motion, places_of, predicted_keys, read_level, to_integers, to_samples)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Stream
@@ -111,6 +111,7 @@ class Head:
     levels_by_gop: bool  # GOPs with motion say how many temporal levels they have
     labels: bool  # codewords of the predictive profile may be of labels
     mixed: bool  # they may have mixed contexts
+    keys: bool  # keys of GOPs may be predicted
 
     @property
     def bands(self) -> int:
@@ -130,9 +131,9 @@ class Head:
         return ("i" if self.signed else "u") + ("1" if self.bits <= 8 else "2")
 
 
-MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED = 1, 2, 4, 8, 16, 32  # required features
+MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED, KEYS = 1, 2, 4, 8, 16, 32, 64  # required features
 FEATURE_NAMES = {MOTION: "motion", AHEAD: "ahead", MOVED: "moved", LEVELS: "levels", LABELS: "labels",
-                 MIXED: "mixed"}
+                 MIXED: "mixed", KEYS: "keys"}
 
 
 def read_features(reader: ByteReader) -> int:
@@ -152,8 +153,8 @@ def read_head(payload: bytes) -> Head:
     major, minor = reader.unpack("2B")
     check((major == 0 and minor >= 9) or major == 1, f"version {major}.{minor}")
     features = read_features(reader)
-    motion, ahead, moved, levels_by_gop, labels, mixed = (
-        bool(features & feature) for feature in (MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED))
+    motion, ahead, moved, levels_by_gop, labels, mixed, keys = (
+        bool(features & feature) for feature in (MOTION, AHEAD, MOVED, LEVELS, LABELS, MIXED, KEYS))
     profile, mode, lossless, layout = reader.unpack("4B")
     check(profile <= PREDICTIVE and mode <= STAGED and lossless <= 1 and layout <= 1, "unknown profile, mode or layout")
     wavelet_t, wavelet_s, lt, ls, log2_block, layers, centroid, colour = reader.unpack("8B")
@@ -198,10 +199,11 @@ def read_head(payload: bytes) -> Head:
     check(not moved or (profile == PREDICTIVE and not ahead), "moved frames in another profile")
     check(not motion or (layout == T_PLUS_2D and profile != PREDICTIVE), "motion")
     check(not levels_by_gop or (motion and lt > 0), "levels by GOP without motion or levels")
+    check(not keys or (motion and lt > 0), "predicted keys without motion or levels")
     reader.last_crc()
     return Head(profile, mode, bool(lossless), layout, wavelet_t, wavelet_s, lt, ls, 1 << log2_block, layers, centroid,
                 bool(colour), dropped, temporal_dropped, gop_frames, width, height, frames, bits, bool(signed),
-                components, motion, ahead, moved, levels_by_gop, labels, mixed)
+                components, motion, ahead, moved, levels_by_gop, labels, mixed, keys)
 
 
 @dataclass
@@ -212,7 +214,7 @@ class Gop:
     hash: int | None
     step: np.float32
     gains: dict[int, int]  # by frame of the interleaved volume
-    motion: dict[int, bytes] | None  # the sections, by temporal level
+    motion: dict[int, bytes] | None  # the sections, by temporal level, of predicted keys that of level levels + 1
     planes: int
     layer_tops: list[int]
     chunks: dict[tuple[int, int, int], bytes]  # by layer, temporal band, distance; those of size 0 are left out
@@ -220,10 +222,16 @@ class Gop:
     begin: int = 0        # pts of the first frame
     end: int = 0          # pts + duration of the last one
     levels: int = 0       # temporal ones
+    predicted: bool = False  # its keys are
 
     @property
     def places(self) -> int:
         return places_of(self.frames, self.key)
+
+    @property
+    def index_key(self) -> int:
+        """What the index says of its key."""
+        return 3 if self.key == KEY_OPEN and self.predicted else self.key
 
 
 def read_gop(payload: bytes, head: Head) -> Gop:
@@ -234,7 +242,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
     samples = frames * sum(c.width * c.height for c in head.components)
     check(samples <= LARGEST_GOP, f"a GOP of {samples} samples is too large for this decoder")
     flags = reader.varint()
-    check(flags < (64 if head.motion else 8), "reserved flags")
+    check(flags < (128 if head.keys else 64 if head.motion else 8), "reserved flags")
     check(not flags & 16 or flags & 8, "a last key without motion")
     check(not flags & 32 or flags & 16, "an open GOP whose key is not last")
     place = KEY_OPEN if flags & 32 else KEY_LAST if flags & 16 else KEY_FIRST
@@ -243,6 +251,8 @@ def read_gop(payload: bytes, head: Head) -> Gop:
         levels = reader.number("B")
         check(1 <= levels <= head.temporal_levels, "temporal levels of the GOP")
     check(place != KEY_LAST or frames >= 1 << levels, "too few frames for a last key")
+    predicted = bool(flags & 64)
+    check(not predicted or (flags & 8 and predicted_keys(levels, frames, place)), "no keys that are predicted")
     check(not flags & 4 or not (head.lossless or head.layout == DYADIC or flags & 8), "frame gains out of place")
     check(not flags & 8 or head.temporal_levels > 0, "motion without temporal levels")
     pts, duration = reader.svarint(), reader.svarint()
@@ -263,7 +273,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
         gains[frame] = reader.number("B")
         check(frame < frames and gains[frame] > 0, "frame gain")
     motion_table = []
-    for level in range(levels, 0, -1) if flags & 8 else []:
+    for level in range(levels + predicted, 0, -1) if flags & 8 else []:
         size = reader.varint()
         motion_table.append((level, size, reader.number("I") if size else 0))
     planes = reader.number("B")
@@ -289,7 +299,7 @@ def read_gop(payload: bytes, head: Head) -> Gop:
             check(crc32c(chunks[key]) == crc, f"crc of chunk {key}")
     check(reader.position == len(payload), "size of the GOP")
     return Gop(index, first_frame, frames, digest, step, gains, motion, planes, layer_tops, chunks, place, pts, end,
-               levels)
+               levels, predicted)
 
 
 def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
@@ -306,7 +316,7 @@ def check_index(index: Box, gops: list[tuple[Box, Gop]], layers: int) -> None:
         entry_end = reader.varint() + reader.position
         entry = tuple(reader.varint() for _ in range(4)) + (reader.number("B"),)
         check(entry == (box.offset - end, box.end - box.offset, gop.first_frame - next_frame,
-                        gop.frames, gop.key), f"index of GOP {gop.index}")
+                        gop.frames, gop.index_key), f"index of GOP {gop.index}")
         times = wrapped(reader.svarint()), wrapped(reader.svarint())
         check(times == (wrapped(gop.begin - time), wrapped(gop.end - gop.begin)), f"times of GOP {gop.index}")
         time = gop.end
@@ -981,12 +991,21 @@ def read_motion(gop: Gop, head: Head, temporal_reduce: int) -> list[list[HighFra
     result: list[list[HighFrame]] = []
     for level in range(head.temporal_levels, temporal_reduce, -1):
         coarser = result[-1] if result else []
-        result.append(read_level(gop.motion[level], level, gop.frames, gop.key, cells_of(head), len(head.components),
-                                 coarser))
+        highs = high_frames(level, gop.frames, gop.key)
+        result.append(read_level(gop.motion[level], highs, cells_of(head), len(head.components), coarser))
     return result
 
 
-def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]], options: Options,
+def read_motion_of_keys(gop: Gop, head: Head) -> list[HighFrame]:
+    """The predicted keys, if there are any."""
+    if not gop.predicted:
+        return []
+    highs = predicted_keys(gop.levels, gop.frames, gop.key)
+    return read_level(gop.motion[gop.levels + 1], highs, cells_of(head), len(head.components), [])
+
+
+def component_samples_with_motion(component: Component, gop: Gop, motion: list[list[HighFrame]],
+                                  predicted: list[HighFrame], options: Options,
                                   before: Keys | None) -> tuple[np.ndarray, Keys]:
     """The same for a GOP with motion, and the key frame that it leaves. before: that of the GOP before."""
     head, info = component.head, component.info
@@ -1004,7 +1023,7 @@ def component_samples_with_motion(component: Component, gop: Gop, motion: list[l
     scale = info.chroma_x + options.reduce, info.chroma_y + options.reduce
     size = low(info.height, options.reduce), low(info.width, options.reduce)
     plane = Plane(info.index, scale, size, cells_of(head), head.bits, 0 if head.lossless else LOSSY_PLACES)
-    keys = inverse_motion(frames, motion, plane, gop.levels, gop.key, before)
+    keys = inverse_motion(frames, motion, plane, gop.levels, gop.key, before, predicted)
     if gop.key == KEY_OPEN:
         frames.pop(0, None)
     volume = np.stack([frames[t] for t in sorted(frames)]) if frames else np.zeros((0, *size), np.int32)
@@ -1055,7 +1074,8 @@ def decode_gop(gop: Gop, head: Head, options: Options,
     else:
         check(gop.key != KEY_OPEN or keys is not None, "an open GOP behind one without a key")
         motion = read_motion(gop, head, options.temporal_reduce)
-        both = [component_samples_with_motion(component, gop, motion, options, keys[c] if keys else None)
+        predicted = read_motion_of_keys(gop, head)
+        both = [component_samples_with_motion(component, gop, motion, predicted, options, keys[c] if keys else None)
                 for c, component in enumerate(components)]
         samples = [volume for volume, _ in both]
         first = 0 if gop.key == KEY_FIRST else (1 << more) - 1

@@ -149,6 +149,8 @@ CASES: list[tuple[Case, list[reference.Options]]] = [
     (Case("gray", "1x1", 6, "--lossless --gop 4 --levels 2x1 --motion on"), [T1]),
     (Case("gray", "40x24", 3, "-q 60 --gop 1 --motion on"), [R1]),
     (Case("gray", "24x16", 18, "-q 60 --gop 4 --levels 2x2 --layers 4 --motion on --keyint 8"), [R1T1, T1, T2, L1]),
+    (Case("gray", "24x16", 22, "-q 60 --gop 4 --levels 2x2 --layers 4 --motion on --key-prediction on"), [R1T1, T1, T2, L1]),
+    (Case("yuv420p", "24x16", 14, "--lossless --gop 6 --levels 1x2 --motion on --key-prediction on"), [R1, T1]),
     (Case("gray", "24x16", 17, "-q 60 --gop 17 --levels 4x2 --layers 4 --motion on"), [R1, R1T1, L1]),
     (Case("yuv420p", "96x64", 2, "-q 60 --gop 2 --levels 1x3 --layers 4 --motion on", "flat"), [R1, T1, L1]),
     (Case("gray", "300x12", 3, "-q 30 --gop 3 --levels 1x2 --layers 4 --motion on"), [R1, T1, L1]),
@@ -299,6 +301,8 @@ class Tester:
                     self.seen.add(f"{profile} frame gains")
                 if gop.motion is not None and gop.key == reference.KEY_OPEN:
                     self.seen.add("open GOPs")
+                if gop.predicted:
+                    self.seen.add("predicted keys")
                 if head.motion and gop.motion is None:
                     self.seen.add("GOPs without motion beside others")
                 for highs in reference.read_motion(gop, head, 0) if gop.motion is not None else []:
@@ -318,7 +322,7 @@ class Tester:
         """The cases above must have what they are there for."""
         for what in ("fast scales", "fast frame gains", "fast planes left out", "dense scales", "dense frame gains",
                      "dense planes left out", "dense odd cuts", "GOPs without motion beside others",
-                     "motion to an older frame", "open GOPs",
+                     "motion to an older frame", "open GOPs", "predicted keys",
                      *(f"motion, mode {mode}" for mode in (PAST, OTHER, BOTH)),
                      *(f"motion, blocks of {side} cells" for side in (1, 2, 4, 8))):
             self.report(what in self.seen, f"coverage: {what}", "no stream has them")

@@ -64,7 +64,7 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
         fields += varint(len(part)) + (reference.crc32c(part).to_bytes(4, "little") if part else b"")
         body += part
 
-    for level in range(gop.levels, 0, -1) if gop.motion is not None else []:
+    for level in range(gop.levels + gop.predicted, 0, -1) if gop.motion is not None else []:
         add(gop.motion[level])
     fields += tops
     for layer in range(head.layers):
@@ -76,7 +76,7 @@ def change_gop(payload: bytes, head: reference.Head, change: Change) -> tuple[re
 
 def index_entry(gop: reference.Gop, head: reference.Head, gap: int, size: int, next_frame: int, time: int) -> bytes:
     """What stands in the index of a GOP, without its size. next_frame, time: where the GOP before ends."""
-    entry = b"".join(map(varint, (gap, size, gop.first_frame - next_frame, gop.frames))) + bytes([gop.key])
+    entry = b"".join(map(varint, (gap, size, gop.first_frame - next_frame, gop.frames))) + bytes([gop.index_key])
     entry += svarint(gop.begin - time) + svarint(gop.end - gop.begin)
     for layer in range(head.layers):
         entry += varint(sum(len(chunk) for key, chunk in gop.chunks.items() if key[0] == layer)) + b"\xff\xff"
@@ -119,7 +119,7 @@ def extract(data: bytes, dropped: int, temporal_dropped: int, layers: int) -> by
         gop.chunks = {(layer, band, distance): chunk for (layer, band, distance), chunk in gop.chunks.items()
                       if layer < layers and distance >= dropped and band < bands}
         if gop.motion is not None:
-            gop.motion = {level: b"" if level <= temporal_dropped else section for level, section in gop.motion.items()}
+            gop.motion = {level: b"" if level <= min(temporal_dropped, gop.levels) else section for level, section in gop.motion.items()}
 
     return change_stream(data, change, dropped, temporal_dropped)
 

@@ -71,6 +71,13 @@ def high_frames(level: int, frames: int, key: int = KEY_FIRST) -> list[HighFrame
     return result
 
 
+def predicted_keys(levels: int, frames: int, key: int) -> list[HighFrame]:
+    """Those of level levels + 1, of a GOP whose keys are predicted."""
+    s = 1 << levels
+    places = range(1 if key == KEY_LAST else 0, places_of(frames, key))
+    return [HighFrame(t, s, t - s, None) for t in range(s, places.stop, s) if t - s in places]
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Sections
 # ----------------------------------------------------------------------------------------------------------------------
@@ -119,10 +126,10 @@ def complete(motion: Motion, older: bool) -> Motion:
     return motion
 
 
-def read_level(section: bytes, level: int, frames: int, key: int, size: tuple[int, int], components: int,
+def read_level(section: bytes, result: list[HighFrame], size: tuple[int, int], components: int,
                coarser: list[HighFrame]) -> list[HighFrame]:
-    """Decode a section. size: rows and columns of cells; coarser: the high frames of the level above."""
-    result = high_frames(level, frames, key)
+    """Decode a section, of these high frames. size: rows and columns of cells; coarser: the high frames of the level
+    above."""
     rows, columns = size
     corners = [(y, x) for y in range(0, rows, REGION) for x in range(0, columns, REGION)]
     if not result:
@@ -449,17 +456,22 @@ def update(a: np.ndarray, s: np.ndarray, plane: Plane) -> np.ndarray:
     return np.clip((a + np.int32(128)) >> 8, -clip, clip)
 
 
-Keys = dict[int, np.ndarray]  # key(l) of a component, by level
+Keys = dict[int, np.ndarray]  # key(l) of a component, by level, and its low key
 MOST_LEVELS = 8
+LOW_KEY = 0
 
 
 def inverse_motion(frames: dict[int, np.ndarray], levels: list[list[HighFrame]], plane: Plane, coarsest: int,
-                   key: int = KEY_FIRST, before: Keys | None = None) -> Keys:
+                   key: int = KEY_FIRST, before: Keys | None = None, predicted: list[HighFrame] | None = None) -> Keys:
     """Undo the transform along motion, in place. frames: by place; levels: high frames, from level `coarsest` on down;
-    before: of an open GOP, what this returned for the GOP before."""
+    before: of an open GOP, what this returned for the GOP before; predicted: keys that are."""
     keys: Keys = {}
+    for frame in predicted or []:
+        past = before[LOW_KEY] if key == KEY_OPEN and frame.past == 0 else frames[frame.past]
+        frames[frame.t] += predict(Field(frame, plane), plane, Reference(past, plane.places), None)
     if frames:
-        keys = {level: frames[max(frames)].copy() for level in range(coarsest + 1, MOST_LEVELS + 1)}
+        keys[LOW_KEY] = frames[max(frames)].copy()
+        keys |= {level: frames[max(frames)].copy() for level in range(coarsest + 1, MOST_LEVELS + 1)}
     for number, highs in enumerate(levels):
         level = coarsest - number
         fields = [Field(frame, plane) for frame in highs]

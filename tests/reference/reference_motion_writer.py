@@ -64,7 +64,8 @@ def invent_level(generator: random.Random, wildness: float, level: int, gop: ref
     def section() -> bytes:
         return b"".join(varint(len(codeword)) for codeword in codewords) + b"".join(codewords)
 
-    highs = motion.high_frames(level, gop.frames, gop.key)
+    highs = (motion.high_frames(level, gop.frames, gop.key) if level <= gop.levels
+             else motion.predicted_keys(gop.levels, gop.frames, gop.key))
     parents = {frame.t: frame for frame in coarser}
     codewords = []
     for y in range(0, size[0] if highs else 0, motion.REGION):
@@ -93,12 +94,13 @@ def invent_motion(data: bytes, seed: int, wildness: float, damaged: bool = False
             return
         size = reference.cells_of(head)
         highs: list[motion.HighFrame] = []
-        for level in range(gop.levels, 0, -1):
+        for level in range(gop.levels + gop.predicted, 0, -1):
             done = False
             while not done:
                 try:
+                    parents = highs if level < gop.levels else []  # keys are none
                     gop.motion[level], highs = invent_level(generator, wildness, level, gop, size,
-                                                            len(head.components), highs)
+                                                            len(head.components), parents)
                     done = level > 1 or not damaged
                 except TooLong as error:
                     gop.motion[level], = error.args

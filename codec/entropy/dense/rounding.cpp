@@ -78,7 +78,7 @@ void round_by_cost(const Field<float>& band, float step, float inverse_step, flo
   for (int t = 0; t < band.shape.frames; ++t) round_frame(band, t, step, inverse_step, lambda, memory);
 }
 
-void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool) {
+void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool, int rounded) {
   struct Task {
     Field<float> band;
     int frame;
@@ -94,7 +94,8 @@ void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, 
       const SubbandView& v = gop.subbands[view++];
       const float lambda = rounding_lambda(table.all()[i], table.decomposition());
       const Field<float> band{v.real, v.shape, v.row_stride, v.frame_stride};
-      for (int t = 0; t < v.shape.frames; ++t) tasks.push_back({band, t, steps.step[i], steps.inverse[i], lambda});
+      for (int t = v.temporal_band == 0 ? rounded : 0; t < v.shape.frames; ++t)
+        tasks.push_back({band, t, steps.step[i], steps.inverse[i], lambda});
     }
   }
   std::vector<std::vector<float>> memory(static_cast<std::size_t>(pool.threads()));

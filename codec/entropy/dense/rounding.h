@@ -68,6 +68,7 @@ TRIVELET_HOST_DEVICE static inline float rounded_by_cost(float c, float around, 
 void round_by_cost(const Field<float>& band, float step, float inverse_step, float lambda, std::vector<float>& memory);
 
 /// Rounds all coefficients of a lossy GOP for a quantiser step. `header` is as StreamHeader::describe_gop() gives it.
-void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool);
+/// The first `rounded` frames of the lowest temporal band are left as they are.
+void round_by_cost(const StreamHeader& header, CoefficientGop& gop, float step, ThreadPool& pool, int rounded = 0);
 
 }  // namespace trivelet
