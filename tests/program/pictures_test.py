@@ -276,6 +276,21 @@ def test_left_out(folder: Path) -> None:
     check("decoder does not read it" in said and "damaged" not in said, f"what FFmpeg does not decode is not damaged: {said}")
 
 
+def test_damaged(folder: Path) -> None:
+    """What FFmpeg's decoder of JPEG cannot read it leaves black."""
+    path, coded = folder / "scan.jpg", folder / "scan.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=160x96", "-frames:v", 1, path)
+    whole = path.read_bytes()
+    begin = whole.index(b"\xff\xda") + 14
+    for place in (0.25, 0.5, 0.75):
+        at = begin + int(place * (len(whole) - begin))
+        path.write_bytes(whole[:at] + b"\xbf" * 60 + whole[at + 60 :])
+        said = run("encode", path, coded, "-y", code=4)
+        check("is damaged or missing" in said and not coded.exists(), f"a scan damaged at {place}: {said}")
+        path.write_bytes(whole[:at])
+        run("encode", path, coded, "-y", code=4)
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -292,6 +307,7 @@ def main() -> int:
         test_sequences(folder, clips)
         test_left_out(folder)
         test_misread(folder)
+        test_damaged(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0
 

@@ -47,8 +47,11 @@ void* opaque_of(void* context) {
 
 void on_message(void* context, int level, const char* format, va_list arguments) {
   // libavcodec's part that conceals says so as information. Where a checksum is wrong, FFV1 takes the picture before.
-  const bool concealed = level <= AV_LOG_INFO && (std::strncmp(format, "concealing ", 11) == 0 ||
-                                                  std::strstr(format, "CRC mismatch") != nullptr);
+  // The decoder of JPEG leaves the rest of a picture empty behind what it cannot read, and where bytes are missing.
+  const auto begins = [format](const char* text) { return std::strncmp(format, text, std::strlen(text)) == 0; };
+  const bool concealed =
+      level <= AV_LOG_INFO && (begins("concealing ") || begins("error y=%d x=%d") || begins("overread %d") ||
+                               std::strstr(format, "CRC mismatch") != nullptr);
   if (level > AV_LOG_ERROR && !concealed) return;
   void* const opaque = opaque_of(context);
   const std::lock_guard lock(logs_mutex);
