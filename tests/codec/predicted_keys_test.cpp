@@ -23,17 +23,17 @@ namespace {
 
 using namespace test;
 
-constexpr int kGop = 8;
-constexpr int kGops = 6;  // the fifth one is closed
+constexpr int kChainGop = 8;
+constexpr int kChainGops = 6;  // the fifth one is closed
 
 EncoderParams with_predicted_keys() {
-  EncoderParams p = with_motion(kGop);
-  p.key_interval = 4 * kGop;
+  EncoderParams p = with_motion(kChainGop);
+  p.key_interval = 4 * kChainGop;
   p.predict_keys = true;
   return p;
 }
 
-Clip film(const char* format = "yuv420p") { return moving_clip(64, 48, format, kGops * kGop, kGop); }
+Clip film(const char* format = "yuv420p") { return moving_clip(64, 48, format, kChainGops * kChainGop, kChainGop); }
 
 std::vector<GopHeader> gops_of(const std::vector<std::byte>& stream) {
   std::vector<GopHeader> gops;
@@ -77,7 +77,7 @@ TEST(PredictedKeys, AreChosenWhereTheyPay) {
   Clip noise = film();
   for (std::size_t i = 0; i < noise.gops.size(); ++i) {
     const std::vector<FrameTime> times = noise.gops[i].times();
-    fill(noise.gops[i], kGop, noise.info.format, Pattern::kNoise, static_cast<std::uint32_t>(i));
+    fill(noise.gops[i], kChainGop, noise.info.format, Pattern::kNoise, static_cast<std::uint32_t>(i));
     noise.gops[i].times() = times;
   }
   p.predict_keys = true;
@@ -88,7 +88,7 @@ TEST(PredictedKeys, AreChosenWhereTheyPay) {
 TEST(PredictedKeys, DoNotDriftInAWholeDecoder) {
   for (const Profile profile : {Profile::kDense, Profile::kFast})
     for (const Effort effort : {Effort::kMedium, Effort::kSlow}) {
-      const Clip clip = moving_clip(64, 48, "yuv420p", 10 * kGop, kGop);
+      const Clip clip = moving_clip(64, 48, "yuv420p", 10 * kChainGop, kChainGop);
       EncoderParams p = with_predicted_keys();
       p.key_interval = 1000;
       p.quality = 40;
@@ -147,7 +147,7 @@ TEST(PredictedKeys, ManyInAGop) {
 }
 
 TEST(PredictedKeys, DependNeitherOnThreadsNorOnInstructions) {
-  const Clip clip = moving_clip(270, 40, "yuv420p", 2 * kGop, kGop);
+  const Clip clip = moving_clip(270, 40, "yuv420p", 2 * kChainGop, kChainGop);
   for (const Effort effort : {Effort::kMedium, Effort::kSlow}) {
     EncoderParams p = with_predicted_keys();
     p.effort = effort;
@@ -201,8 +201,8 @@ TEST(PredictedKeys, AreReachedAtRandom) {
         while (decoder.pull(gop)) {
           for (int f = 0; f < gop.frames(); ++f, ++frames) {
             const auto number = static_cast<std::uint64_t>(gop.times()[static_cast<std::size_t>(f)].pts);
-            const Gop& wanted = whole[number / kGop];
-            const int row = static_cast<int>(number % kGop / step);
+            const Gop& wanted = whole[number / kChainGop];
+            const int row = static_cast<int>(number % kChainGop / step);
             for (int c = 0; c < gop.components(); ++c)
               for (int y = 0; y < gop.plane(c).shape.height; ++y)
                 ASSERT_EQ(std::memcmp(std::as_const(gop).plane(c).row(f, y), wanted.plane(c).row(row, y),
@@ -211,7 +211,7 @@ TEST(PredictedKeys, AreReachedAtRandom) {
                     << number;
           }
         }
-        const std::uint64_t end = std::min<std::uint64_t>(first + 8, kGops * kGop);
+        const std::uint64_t end = std::min<std::uint64_t>(first + 8, kChainGops * kChainGop);
         EXPECT_EQ(frames, end / step - first / step) << first;
       }
   }
@@ -221,8 +221,8 @@ TEST(PredictedKeys, AreReachedAtRandom) {
 TEST(PredictedKeys, SeekingReadsKeysAlone) {
   const auto stream = encode(film(), with_predicted_keys());
   MemorySource all(stream.data(), stream.size()), some(stream.data(), stream.size());
-  Decoder from_start(all, {.end_frame = 4 * kGop, .threads = 2});
-  Decoder seeking(some, {.first_frame = 3 * kGop, .end_frame = 4 * kGop, .threads = 2});
+  Decoder from_start(all, {.end_frame = 4 * kChainGop, .threads = 2});
+  Decoder seeking(some, {.first_frame = 3 * kChainGop, .end_frame = 4 * kChainGop, .threads = 2});
   Gop gop = from_start.make_gop();
   while (from_start.pull(gop)) {
   }
@@ -248,7 +248,7 @@ TEST(PredictedKeys, LowerFrameRatesAreExact) {
     for (int y = 0; y < 48; ++y)
       for (int x = 0; x < 64; ++x) {
         const int d = std::to_integer<int>(slow[i].plane(0).row(0, y)[x]) -
-                      std::to_integer<int>(clip.gops[i].plane(0).row(kGop - 1, y)[x]);
+                      std::to_integer<int>(clip.gops[i].plane(0).row(kChainGop - 1, y)[x]);
         sum += d * d;
       }
     return sum;
@@ -303,7 +303,7 @@ TEST(PredictedKeys, DamageLastsToTheNextClosedGop) {
     for (const std::size_t i : {0, 4, 5}) EXPECT_EQ(compare(partial[i], whole[i]).largest, 0) << place.name << i;
     // Also when only frames behind it are asked for.
     MemorySource source(bytes.data(), bytes.size());
-    Decoder late(source, {.first_frame = 3 * kGop, .end_frame = 4 * kGop, .threads = 2});
+    Decoder late(source, {.first_frame = 3 * kChainGop, .end_frame = 4 * kChainGop, .threads = 2});
     Gop gop = late.make_gop();
     if (place.at == begin + kBoxHeaderBytes + head + 2) {
       EXPECT_THROW(late.pull(gop), Error) << place.name;
