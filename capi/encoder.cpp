@@ -21,6 +21,7 @@ tvl_encode_params default_encode_params() {
   p.quality = d.quality;
   p.gop_frames = d.gop_frames;
   p.temporal_levels = d.temporal_levels;
+  p.motion = static_cast<std::int32_t>(d.motion);
   p.spatial_levels = d.spatial_levels;
   p.temporal_wavelet = static_cast<std::int32_t>(d.temporal);
   p.spatial_wavelet = static_cast<std::int32_t>(d.spatial);
@@ -60,7 +61,7 @@ EncoderParams to_params(const tvl_encode_params& p) {
   out.spatial_levels = p.spatial_levels;
   out.temporal = to_enum<Wavelet>(p.temporal_wavelet, TVL_REV137, "temporal_wavelet");
   out.spatial = to_enum<Wavelet>(p.spatial_wavelet, TVL_REV137, "spatial_wavelet");
-  out.motion = to_enum<Motion>(p.motion, TVL_MOTION_AUTO, "motion");
+  out.motion = to_enum<Motion>(p.motion, TVL_MOTION_DEFAULT, "motion");
   out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_PREDICTIVE, "profile");
   out.block_size = p.block_size;
   out.layers = p.layers;
@@ -275,12 +276,14 @@ uint64_t tvl_encode_bound(const tvl_video* video, const tvl_encode_params* param
   std::uint64_t bound = 0;
   (void)to_result(ignored, [&] {
     const tvl_encode_params p = read_struct(params, default_encode_params(), "tvl_encode_params");
-    require(p.gop_frames > 0, ErrorKind::kBadArgument, "no frames in a GOP");
+    require(p.gop_frames >= 0, ErrorKind::kBadArgument,
+            "gop_frames is " + std::to_string(p.gop_frames) + "; must be 1..128, or 0");
     const VideoInfo info = to_info(video);
     std::uint64_t samples = 0;
     for (int c = 0; c < info.format.components(); ++c)
       samples += Shape{1, info.component_height(c), info.component_width(c)}.samples();
-    const auto length = static_cast<std::uint64_t>(p.gop_frames);
+    constexpr std::uint64_t kLeastByDefault = 32;
+    const std::uint64_t length = p.gop_frames > 0 ? static_cast<std::uint64_t>(p.gop_frames) : kLeastByDefault;
     bound = stream_bound(checked_mul(samples, count), (count + length - 1) / length);
     bound += metadata_bytes(to_metadata(p.metadata));
   });

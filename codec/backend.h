@@ -38,6 +38,7 @@ struct BackendOptions {
 /// What an encoder decides about a GOP before it is coded.
 struct GopChoices {
   float step = 1;                         ///< quantiser step; ignored for lossless streams
+  float still_step = 0;                   ///< the step instead, if a GOP gets no motion that might have it; 0: `step`
   std::vector<std::uint8_t> frame_gains;  ///< GopHeader::frame_gains
   Motion motion = Motion::kOff;           ///< streams with motion only
   GopKey key = GopKey::kFirst;            ///< of a GOP with motion. kOpen: the GOP before has left a key frame, …
@@ -53,6 +54,16 @@ struct GopChoices {
   bool spare_last_pass = false;
   /// Lossy coefficients are rounded by error and bits for a quantiser step of this size (rounding.h); 0: not rounded.
   float rounding_step = 0;
+  /// The choices for a GOP that has no motion.
+  GopChoices without_motion() const {
+    GopChoices still = *this;
+    if (still_step > 0) {
+      still.step = still_step;
+      if (rounding_step > 0) still.rounding_step = still_step;
+    }
+    still.still_step = 0;
+    return still;
+  }
   /// The key to use; `left_key`: the GOP before has left a key frame.
   GopKey key_behind(bool left_key) const { return key == GopKey::kOpen && !left_key ? key_if_closed : key; }
   /// The key that the motion search uses. A GOP that is closed only because the GOP before left no key is searched as

@@ -139,7 +139,7 @@ Clip synthesise(const Options& options, const Common& common, EncoderParams& par
     clip.info.frame_rate = parse_frame_rate(options.reading.frame_rate);
     clip.info.time_base = {clip.info.frame_rate.den, clip.info.frame_rate.num};
   }
-  choose_gop_frames(options.coding, clip.info, params);
+  choose_gop_frames(clip.info, params);
   const int gop_frames = params.gop_frames;
   const Texture back(1);
   const Texture front(2);
@@ -161,7 +161,7 @@ Clip load(const Options& options, const Common& common, EncoderParams& params) {
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
   Clip clip;
   clip.info = input.info();
-  choose_gop_frames(options.coding, clip.info, params);
+  choose_gop_frames(clip.info, params);
   for (;;) {
     Gop gop(clip.info, params.gop_frames);
     if (!input.read(gop)) break;

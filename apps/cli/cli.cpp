@@ -268,7 +268,7 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .group(kStructureGroup);
   app.add_option("--motion", options.motion,
                  "Motion compensation: off, on, auto = in the GOPs that then take fewer bits [auto; off with "
-                 "--preset fast, --profile fast or --temporal-wavelet]")
+                 "--preset fast, --profile fast, --temporal-wavelet, --gop 1 or no temporal levels]")
       .one_of({"off", "on", "auto"})
       .group(kStructureGroup);
   app.add_option("--keyint", options.key_interval,
@@ -360,7 +360,7 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.lossless = options.lossless;
   params.quality = options.quality;
   params.step = options.step;
-  params.gop_frames = options.gop > 0 ? options.gop : EncoderParams{}.gop_frames;
+  params.gop_frames = options.gop;
   if (!options.levels.empty()) {
     std::tie(params.temporal_levels, params.spatial_levels) =
         parse_pair(options.levels, "--levels", "temporal x spatial levels, e.g. 4x5");
@@ -374,9 +374,12 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.spatial = parse_wavelet(options.spatial_wavelet);
   params.temporal = parse_wavelet(options.temporal_wavelet);
   const bool fast = options.profile.empty() ? options.preset == "fast" : options.profile == "fast";
-  const bool stands_still = fast || options.preset == "fast" || app.typed("--temporal-wavelet");
-  const std::string motion = !options.motion.empty() ? options.motion : stands_still ? "off" : "auto";
-  params.motion = motion == "on" ? Motion::kOn : motion == "auto" ? Motion::kAuto : Motion::kOff;
+  params.profile = fast ? Profile::kFast : Profile::kDense;
+  const bool still = options.preset == "fast" || app.typed("--temporal-wavelet");
+  params.motion = options.motion == "on"             ? Motion::kOn
+                  : options.motion == "auto"         ? Motion::kAuto
+                  : options.motion == "off" || still ? Motion::kOff
+                                                     : chosen_motion(params);
   if (params.motion != Motion::kOff)
     params.effort = options.preset == "fast"   ? Effort::kFast
                     : options.preset == "slow" ? Effort::kSlow
@@ -392,7 +395,6 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   require(!params.predict_keys || !has_goal, ErrorKind::kBadArgument,
           "--key-prediction on needs -q, --step or --lossless: keys are predicted from decoded ones, which are not "
           "known before a target is met");
-  params.profile = fast ? Profile::kFast : Profile::kDense;
   if (app.typed("--block-size")) params.block_size = options.block_size;
   params.layers = options.layers;
   params.threads = common.threads;
@@ -412,10 +414,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   return params;
 }
 
-void choose_gop_frames(const CodingOptions& options, const VideoInfo& video, EncoderParams& params) {
-  if (options.gop > 0) return;
-  if (params.motion != Motion::kOff) params.gop_frames = moving_gop_frames(video, params.effort);
-  if (params.profile == Profile::kPredictive) params.gop_frames = predicted_gop_frames(video, params.effort);
+void choose_gop_frames(const VideoInfo& video, EncoderParams& params) {
+  if (params.gop_frames == 0) params.gop_frames = usual_gop_frames(video, params);
 }
 
 namespace {

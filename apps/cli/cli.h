@@ -138,8 +138,8 @@ void add_coding_options(Command& app, CodingOptions& options);
 /// is, too; of a volume it would only say how long the encoder searched.
 EncoderParams encoder_params(const Command& app, const CodingOptions& options, const InputOptions& input,
                              const Common& common, bool names_preset = true);
-/// The GOP length of motion and prediction depends on the pictures, unless `options` names one.
-void choose_gop_frames(const CodingOptions& options, const VideoInfo& video, EncoderParams& params);
+/// The GOP length of motion and prediction depends on the pictures, unless it is chosen already.
+void choose_gop_frames(const VideoInfo& video, EncoderParams& params);
 
 // Values.
 

@@ -59,7 +59,7 @@ struct TvlEnc {
   double quality;
   gboolean lossless;
   gboolean fast;
-  gboolean motion;
+  Motion motion;
   int gop_frames;
   int threads;
   GstVideoInfo input;
@@ -74,6 +74,18 @@ G_DEFINE_TYPE(TvlEnc, tvl_enc, GST_TYPE_ELEMENT)
 namespace {
 
 enum Property { kQuality = 1, kLossless, kFast, kMotion, kGop, kThreads };
+
+GType motion_type() {
+  static const GEnumValue values[] = {
+      {static_cast<int>(Motion::kOff), "In no GOP", "off"},
+      {static_cast<int>(Motion::kOn), "In all GOPs", "on"},
+      {static_cast<int>(Motion::kAuto), "In the GOPs that then take fewer bits", "auto"},
+      {static_cast<int>(Motion::kDefault), "auto, or off with fast=true", "default"},
+      {0, nullptr, nullptr},
+  };
+  static const GType type = g_enum_register_static("TvlEncMotion", values);
+  return type;
+}
 
 TvlEnc* encoder_of(gpointer object) { return static_cast<TvlEnc*>(object); }
 
@@ -101,10 +113,7 @@ EncoderParams params_of(const TvlEnc* self) {
   params.threads = self->threads;
   params.gop_frames = self->gop_frames;
   if (self->fast) params.profile = Profile::kFast;
-  if (self->motion) {
-    params.motion = Motion::kOn;
-    if (self->gop_frames == EncoderParams{}.gop_frames) params.gop_frames = 32;
-  }
+  params.motion = self->motion;
   return params;
 }
 
@@ -217,7 +226,7 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
     case kQuality: self->quality = g_value_get_double(value); break;
     case kLossless: self->lossless = g_value_get_boolean(value); break;
     case kFast: self->fast = g_value_get_boolean(value); break;
-    case kMotion: self->motion = g_value_get_boolean(value); break;
+    case kMotion: self->motion = static_cast<Motion>(g_value_get_enum(value)); break;
     case kGop: self->gop_frames = g_value_get_int(value); break;
     default: self->threads = g_value_get_int(value); break;
   }
@@ -229,7 +238,7 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
     case kQuality: g_value_set_double(value, self->quality); break;
     case kLossless: g_value_set_boolean(value, self->lossless); break;
     case kFast: g_value_set_boolean(value, self->fast); break;
-    case kMotion: g_value_set_boolean(value, self->motion); break;
+    case kMotion: g_value_set_enum(value, static_cast<int>(self->motion)); break;
     case kGop: g_value_set_int(value, self->gop_frames); break;
     default: g_value_set_int(value, self->threads); break;
   }
@@ -267,8 +276,9 @@ static void tvl_enc_class_init(TvlEncClass* type) {
   add(kFast,
       g_param_spec_boolean("fast", "Fast", "The fast entropy coder: larger, in a tenth of the time", FALSE, flags));
   add(kMotion,
-      g_param_spec_boolean("motion", "Motion", "Motion compensation: smaller, in ten times the time", FALSE, flags));
-  add(kGop, g_param_spec_int("gop", "GOP", "Frames of a GOP", 1, 128, usual.gop_frames, flags));
+      g_param_spec_enum("motion", "Motion", "Motion compensation: half as large, in two to four times the time",
+                        motion_type(), static_cast<int>(usual.motion), flags));
+  add(kGop, g_param_spec_int("gop", "GOP", "Frames of a GOP; 0 = as suits the video", 0, 128, usual.gop_frames, flags));
   add(kThreads, g_param_spec_int("threads", "Threads", "Threads; 0 = one per core", 0, 1024, 0, flags));
   GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
   gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
@@ -280,6 +290,7 @@ static void tvl_enc_class_init(TvlEncClass* type) {
 
 static void tvl_enc_init(TvlEnc* self) {
   self->quality = EncoderParams{}.quality;
+  self->motion = EncoderParams{}.motion;
   self->gop_frames = EncoderParams{}.gop_frames;
   self->sink =
       gst_pad_new_from_template(gst_element_class_get_pad_template(GST_ELEMENT_GET_CLASS(self), "sink"), "sink");

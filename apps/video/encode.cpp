@@ -81,7 +81,7 @@ void start_backend_and_open(EncodeJob& job) {
   if (few_gops > 0) job.starting = start_backend(options.device, gpu_memory, few_gops);
   if (!job.input) open_input(job);
   const bool predicts = job.params.profile == Profile::kPredictive;
-  if (!job.pin && !(predicts && options.joinable)) choose_gop_frames(options.coding, job.input->info(), job.params);
+  choose_gop_frames(job.input->info(), job.params);
   if (predicts) {
     start_on_cpu(job, "prediction", "--transform wavelet");
   } else if (rounds_along_motion(job.params)) {

@@ -96,7 +96,7 @@ void choose_structure(EncodeJob& job) {
   // For a first part, the search sees the frames that it would see of the whole: it may read beyond the part.
   const FrameRange shown = options.joinable ? FrameRange{job.range.first} : job.range;
   VideoInput beginning(options.input, reader_options(options.reading, job.common), job.common, shown);
-  choose_gop_frames(options.coding, beginning.info(), job.params);
+  choose_gop_frames(beginning.info(), job.params);
   job.params = best_structure(job.app, options.coding.gop, job.params, beginning);
 }
 
@@ -154,6 +154,8 @@ void make_joinable(const Command& app, const EncodeOptions& options, const std::
   require(!app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint needs GOPs that refer to each other, which --joinable excludes");
   if (params.motion != Motion::kOff) params.key_interval = 1;
+  // The same for all pictures, since --frames counts in GOPs.
+  if (params.profile == Profile::kPredictive && params.gop_frames == 0) params.gop_frames = kStillGopFrames;
   params.measure_errors = false;
   params.settings += " --joinable";
   if (first) take_pinned(options, *first, params);

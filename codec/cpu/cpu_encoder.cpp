@@ -71,7 +71,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
                 std::to_string(header.gop_frames));
     require(!coefficients.motion || (header.motion && coefficients.motion->places.frames() == coefficients.frames),
             ErrorKind::kBadArgument, "the motion of other coefficients");
-    header.lossless ? code_all<std::int32_t>(coefficients, choices) : code_all<float>(coefficients, choices);
+    const GopChoices own = coefficients.motion ? choices : choices.without_motion();
+    header.lossless ? code_all<std::int32_t>(coefficients, own) : code_all<float>(coefficients, own);
   }
 
   double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
@@ -120,8 +121,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     }
     transform_.transform(gop, choices, coefficients_);
     motion_step_ = choices.step;
-    round(choices);
-    transform_.keep_low_key(coefficients_, choices.step);
+    const GopChoices own = coefficients_.motion ? choices : choices.without_motion();
+    round(own);
+    transform_.keep_low_key(coefficients_, own.step);
     return true;
   }
 
@@ -149,7 +151,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   void push_gop(const Gop& gop, const GopChoices& choices) {
     if (prepare(gop, choices)) return push(coefficients_, choices);
-    context_.header.lossless ? code_in_groups<std::int32_t>(gop, choices) : code_in_groups<float>(gop, choices);
+    const GopChoices still = choices.without_motion();
+    context_.header.lossless ? code_in_groups<std::int32_t>(gop, still) : code_in_groups<float>(gop, still);
   }
 
   template <class T>

@@ -48,6 +48,7 @@ std::vector<std::uint8_t> EncoderContext::gains(int gop_frames) const {
 GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
   GopChoices c;
   c.step = static_cast<float>(step);
+  if (header.motion && !has_target()) c.still_step = static_cast<float>(params.still_step);
   c.frame_gains = gains(p.frames);
   c.motion = params.motion == Motion::kAuto && p.moves ? Motion::kOn : params.motion;
   c.key = p.wanted_key;

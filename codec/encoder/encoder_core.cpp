@@ -153,6 +153,7 @@ void EncoderCore::push_to_bytes(const Gop& gop, PendingGop p) {
 void EncoderCore::push_at_step(const Gop& gop, PendingGop p) {
   const GopChoices chosen = context_.choices(p, search_.step());
   p.rounding_step = chosen.rounding_step;
+  p.still_step = chosen.still_step;
   {
     const trace::Span span("submit");
     context_.code([&] { context_.coder->push(gop, chosen); });
@@ -192,7 +193,9 @@ void EncoderCore::push(CoefficientGop& coefficients) {
   require(!open || keys_.drained_key(), ErrorKind::kBadArgument,
           "coefficients of a GOP that depends on the one before, which was not pushed");
   p.must_close = keys_.start_next(p.frames, !open).must_close;
-  context_.code([&] { context_.coder->push(coefficients, context_.choices(p, search_.step())); });
+  const GopChoices chosen = context_.choices(p, search_.step());
+  p.still_step = chosen.still_step;
+  context_.code([&] { context_.coder->push(coefficients, chosen); });
   pending_.push_back(std::move(p));
   drain(in_backend());
   keys_.coefficients_pushed();
@@ -204,12 +207,14 @@ CoefficientGop EncoderCore::transform(const Gop& gop) {
   p.frames = gop.frames();
   if (context_.header.motion) context_.look_at_motion(gop, p);
   p.wanted_key = keys_.next(p.frames, true, p.levels);  // of this GOP alone
-  context_.coder->transform(gop, context_.choices(p, search_.step()), out);
+  GopChoices chosen = context_.choices(p, search_.step());
+  context_.coder->transform(gop, chosen, out);
   if (context_.header.lossless) return out;
+  if (!out.motion) chosen = chosen.without_motion();
   for (SubbandView& v : out.subbands) {
     const ComponentHeader& c = context_.header.components[static_cast<std::size_t>(v.component)];
     const int resolution = v.orientation == 0 ? 0 : c.spatial_levels - v.level + 1;
-    v.step = subband_step(c, static_cast<float>(search_.step()), v.norm, resolution);
+    v.step = subband_step(c, chosen.step, v.norm, resolution);
   }
   return out;
 }

@@ -13,6 +13,7 @@ struct CodingParams : EncoderParams {
   bool is_volume = false;  ///< of the frames at the ends of GOPs none is worth more than others
   Layout layout = Layout::kT2d;
   bool mixed = false;  ///< predictive profile: each block is also coded with mixed contexts, the smaller is taken
+  double still_step = 0;  ///< resolved: `step` of GOPs without motion, at constant quality
 };
 
 /// An encoder of slices, or of frames.
@@ -22,13 +23,16 @@ Encoder make_encoder(const VideoInfo& info, const CodingParams& params, ByteSink
 /// Parameters with every default resolved, checked against each other and the video. Throws BadArgument.
 CodingParams resolve(const VideoInfo& video, CodingParams params);
 
-/// Default number of frames of a GOP with motion: whole pyramids, each of which halves evenly. Two pyramids adapt
-/// better and have fewer headers. In large pictures that gains little and takes much memory, so they have one.
-int moving_gop_frames(const VideoInfo& video, Effort effort);
-/// The same for the predictive profile. A first frame costs several times as much as the others: twice the usual number
-/// of frames saves up to a fifth of the bytes with little motion, else 2 %. Large pictures have as many as memory
-/// allows, at least the usual number; the same holds for Effort::kFast, which has a single set of weights per GOP.
-int predicted_gop_frames(const VideoInfo& video, Effort effort);
+/// What Motion::kDefault means with these parameters; else `params.motion`.
+Motion chosen_motion(const EncoderParams& params);
+
+/// Frames of a GOP without motion: one more than a multiple of 2^4, so that quality is even at both ends.
+inline constexpr int kStillGopFrames = 33;
+/// The quantiser step of EncoderParams::quality. `params.motion`: as chosen.
+double step_of_quality(const EncoderParams& params, int bits);
+
+/// What EncoderParams::gop_frames = 0 means, once motion and profile are chosen.
+int usual_gop_frames(const VideoInfo& video, const EncoderParams& params);
 
 /// Whether coefficients are rounded by rate and distortion (rounding.h): at constant quality, in streams that may have
 /// motion.

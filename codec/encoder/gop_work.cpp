@@ -17,7 +17,12 @@ std::uint64_t PendingGop::motion_bytes() const {
 
 void PendingGop::take_motion(const CodedGop& coded) {
   motion = coded.motion;
-  if (motion) frame_gains.clear();
+  if (motion) {
+    frame_gains.clear();
+  } else if (still_step > 0) {
+    step = still_step;
+    if (rounding_step > 0) rounding_step = still_step;
+  }
 }
 
 void make_chunks(const StreamHeader& header, const LayeredGop& layers, GopChunks& out, ThreadPool* with) {

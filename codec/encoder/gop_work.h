@@ -27,6 +27,7 @@ struct PendingGop {
   bool has_hash = false;
   std::uint64_t hash = 0;
   float step = 0;
+  float still_step = 0;  ///< GopChoices::still_step
   float rounding_step = 0;
   std::vector<std::uint8_t> frame_gains;
   GopKey wanted_key = GopKey::kFirst;  ///< if it has motion

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "codec/base/squared_error.h"
+#include "codec/encoder/encoder_params.h"
 
 namespace trivelet {
 
@@ -71,7 +72,7 @@ class Trials {
     params_.layers = 1;
     params_.measure_errors = false;
     if (params_.lossless) return;
-    if (params_.step == 0) params_.step = std::exp2((100 - params_.quality) / 12 - 1 + (info.format.bits - 8));
+    if (params_.step == 0) params_.step = step_of_quality(params_, info.format.bits);
   }
 
   /// Finds the approximate step for the target, and the exchange rate of bytes and quality there.
@@ -253,6 +254,7 @@ void search_moving(Search& search) {
 EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, EncoderParams params,
                                const FixedStructure& fixed,
                                const std::function<void(const StructureTrial&)>& on_trial) {
+  params.motion = chosen_motion(params);
   const bool moving = params.motion != Motion::kOff;
   if (moving && fixed.levels) return params;
   const int most = moving ? kMovingFrames : kFrames;
@@ -277,7 +279,7 @@ EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, E
   params.spatial = best.spatial;
   params.temporal_levels = best.temporal_levels;
   params.spatial_levels = best.spatial_levels;
-  params.gop_frames = best.gop_frames;
+  if (!moving) params.gop_frames = best.gop_frames;
   return params;
 }
 

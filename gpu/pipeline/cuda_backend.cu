@@ -239,7 +239,10 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
   std::shared_ptr<const GopMotion> motion;
   if (motion_) {
     motion = error_.guard([&] { return motion_->decide(gop, choices, again); });
-    if (motion) chosen.frame_gains.clear();
+    if (motion)
+      chosen.frame_gains.clear();
+    else
+      chosen = choices.without_motion();
     if (!again) pipeline_.next_gop();
   }
   motions_.push_back(motion);
@@ -317,7 +320,10 @@ void CudaEncoder::code_taken() {
   MotionAhead::Found& found = *taken_;
   if (weighed_ && !pipeline_.pays(found.choices, *found.motion)) found.motion = nullptr;
   left_key_ = found.motion && found.motion->places.ends_with_key();
-  if (found.motion) found.choices.frame_gains.clear();
+  if (found.motion)
+    found.choices.frame_gains.clear();
+  else
+    found.choices = found.choices.without_motion();
   pipeline_.submit(found.frames, found.choices, found.search->samples(), found.motion.get(),
                    &found.search->samples_read(), weighed_);
   motions_.push_back(std::move(found.motion));

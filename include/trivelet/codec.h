@@ -78,7 +78,9 @@ struct EncoderParams {
   /// PSNR of all samples in dB, peak 2^bits - 1, reached by every GOP; 0 = no target
   double psnr = 0;
 
-  int gop_frames = 33;  ///< 1..128; one more than a multiple of 2^temporal_levels gives even quality at both ends
+  /// 1..128. 0 = with motion 64, but 32 in pictures above 720x576 unless Effort::kSlow; without motion 33. Predictive
+  /// profile: 33 to 66, more in small pictures.
+  int gop_frames = 0;
   // The predictive profile has no levels, no wavelets, no `motion` and one layer.
   /// 0..8; -1 = 4 (fewer for short GOPs), or with motion 5 together with `levels_by_gop`.
   int temporal_levels = -1;
@@ -89,7 +91,7 @@ struct EncoderParams {
   Wavelet temporal = Wavelet::kCdf97;  ///< kCdf97, the default, becomes the reversible default when lossless
   /// Motion compensation along time. Choose GOPs of 2^n frames, which split evenly at every level.
   /// `temporal` is the wavelet of GOPs without motion.
-  Motion motion = Motion::kOff;
+  Motion motion = Motion::kDefault;
   /// With motion, a GOP may be predicted from the one before. At least every `key_interval` frames a closed GOP allows
   /// decoding to begin; an interval of at most gop_frames makes all GOPs closed. 0 = four seconds, or 100 frames
   /// without a frame rate.

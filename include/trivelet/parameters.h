@@ -25,8 +25,9 @@ enum class Wavelet : std::uint8_t {
 /// Whether the temporal transform of GOPs is motion-compensated.
 enum class Motion : std::uint8_t {
   kOff = 0,
-  kOn = 1,    ///< in all GOPs
-  kAuto = 2,  ///< in GOPs where it pays
+  kOn = 1,       ///< in all GOPs
+  kAuto = 2,     ///< in GOPs where it pays
+  kDefault = 3,  ///< kAuto in the dense profile, unless EncoderParams::temporal is chosen; else kOff
 };
 
 /// Position of the key frame in a GOP with motion: the one frame that is not predicted from others in time.

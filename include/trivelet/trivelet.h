@@ -292,7 +292,9 @@ typedef struct tvl_encoder tvl_encoder;
 enum { TVL_PROFILE_FAST = 0, TVL_PROFILE_DENSE = 1, TVL_PROFILE_PREDICTIVE = 2 };
 enum { TVL_HAAR = 0, TVL_CDF53 = 1, TVL_CDF97 = 2, TVL_REV137 = 3 }; /* wavelets */
 enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts of streams */
-enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2 };
+/* Auto: in the GOPs that then take fewer bits. Default: auto in the dense profile, unless a temporal wavelet is chosen;
+ * else off. */
+enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2, TVL_MOTION_DEFAULT = 3 };
 enum { TVL_CPU = -1 }; /* device; else the number of a GPU */
 
 /* How to encode; every member is as in EncoderParams of codec.h. */
@@ -306,13 +308,14 @@ typedef struct tvl_encode_params {
   double bits_per_pixel;   /* the target as bits: bytes are it * width * height * frames / 8 */
   double bit_rate;         /* the target as bits per second of video */
   double psnr;             /* dB over all samples, peak 2^bits - 1 */
-  int32_t gop_frames;      /* 33: frames that are transformed together, 1..128 */
+  int32_t gop_frames;      /* frames that are transformed together, 1..128; 0 = with motion 64 or, above 720x576, 32,
+                            * without motion 33, predictive up to 66 */
   int32_t temporal_levels; /* -1 = by the GOP, 0..8; with motion as suits each GOP, or 0..8 for all */
   int32_t spatial_levels;  /* -1 = by size, 0..8 */
   int32_t temporal_wavelet, spatial_wavelet; /* TVL_CDF97; which lossless means TVL_CDF53 */
   int32_t reserved_layout;                   /* 0. This and the other reserved members stay as _init sets them, for what
                                                 they chose is no longer written; else TVL_UNSUPPORTED */
-  int32_t motion;                            /* TVL_MOTION_OFF; with motion 2^n gop_frames are best */
+  int32_t motion;                            /* TVL_MOTION_DEFAULT; with motion 2^n gop_frames are best */
   int32_t reserved_staged;                   /* 1 */
   int32_t block_size;                        /* 32, 64, 128, 256; 0 = 128, with motion 256 in small pictures */
   int32_t layers;                            /* quality layers, 1..16; 0 = by size */

@@ -26,7 +26,7 @@ from .volume import Array, at_most_one, check_device, check_quality, number_of, 
 _GREY, _YUV, _RGB = range(3)
 _SUBSAMPLINGS = {(0, 0): "444", (1, 0): "422", (1, 1): "420", (0, 1): "440", (2, 0): "411", (2, 2): "410"}
 _PROFILES = ["fast", "dense", "predictive"]
-_MOTIONS = ["off", "on", "auto"]
+_MOTIONS = ["off", "on", "auto", "default"]
 _RATIONAL_LIMIT = 2**31 - 1
 
 Rational = Union[int, float, str, Fraction]
@@ -214,9 +214,9 @@ class VideoWriter:
         size: Optional[int] = None,
         lossless: bool = False,
         profile: str = "dense",
-        gop: int = 33,
+        gop: Optional[int] = None,
         layers: Optional[int] = None,
-        motion: str = "off",
+        motion: str = "default",
         info: Optional[VideoInfo] = None,
         metadata: Optional[Metadata] = None,
         threads: int = 0,
@@ -228,8 +228,11 @@ class VideoWriter:
         rate: frames a second; the default is that of `info`, or 25.
         quality: 0..100, by default 60. psnr: target in dB. bpp, bitrate, size: limits of bits a pixel, bits a
         second and bytes of the stream. lossless: every sample is restored. At most one of these.
-        profile: "dense", "fast", or lossless also "predictive", which has no layers. gop: frames of a GOP, 1..128.
-        layers: quality layers, 1..16; by default they depend on the size. motion: "off", "on" or "auto".
+        profile: "dense", "fast", or lossless also "predictive", which has no layers. gop: frames of a GOP, 1..128; by
+        default 64 or 32 with motion, else 33 to 66.
+        layers: quality layers, 1..16; by default they depend on the size.
+        motion: "off", "on", "auto" = in the GOPs that then take fewer bits; the default is "auto" for the dense profile,
+        "off" for the others.
         info: times, colours and so on, for instance of a reader; its size and format are overridden by those above.
         metadata: stored beside the pictures.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
@@ -260,7 +263,7 @@ class VideoWriter:
             params.target_bytes = int(positive("size", operator.index(size)))
         params.profile = number_of("profile", profile, _PROFILES)
         params.motion = number_of("motion", motion, _MOTIONS)
-        params.gop_frames = gop
+        params.gop_frames = gop if gop is not None else 0
         params.layers = layers if layers is not None else 0
         params.threads = threads
         if device is not None:

@@ -188,6 +188,7 @@ TEST_P(Borrowed, FramesGiveTheSameBytesAndSamples) {
   const VideoInfo info = test::video(45, 27, way.format, 19);
   const Clip clip = test::make_clip(info, 19, 8, Pattern::kTexture, 11);
   EncoderParams params;
+  params.motion = Motion::kOff;
   params.gop_frames = 8;
   params.lossless = way.lossless;
   params.psnr = way.psnr;
@@ -231,7 +232,7 @@ TEST(Borrowed, WhatCannotBeUsedIsRefused) {
   const VideoInfo info = test::video(16, 8, "gray12le");
   alignas(2) std::byte memory[2 * 16 * 8 * 2 + 2] = {};
   MemorySink sink;
-  Encoder encoder(info, EncoderParams{}, sink);
+  Encoder encoder(info, EncoderParams{.motion = Motion::kOff}, sink);
   const auto kind_of = [&](const std::vector<FrameView>& frames) {
     try {
       encoder.push(frames);
@@ -358,6 +359,7 @@ TEST(Structure, SearchFindsWhatIsCheaperAndLeavesWhatIsFixed) {
     };
   };
   EncoderParams params;
+  params.motion = Motion::kOff;
   params.threads = 1;
   int next = 0;
   std::vector<StructureTrial> trials;

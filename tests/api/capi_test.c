@@ -426,7 +426,7 @@ static void test_errors_and_damage(void) {
   p = params_of(&c);
   p.struct_size = offsetof(tvl_encode_params, gop_frames); /* of an older program: the rest is default */
   ENCODE_OK(encoder, tvl_encoder_open(encoder, &v, &p, NULL));
-  CHECK(tvl_encoder_gop_frames(encoder) == 10); /* 33, but not more than there are */
+  CHECK(tvl_encoder_gop_frames(encoder) == 10); /* 64, but not more than there are */
   p = params_of(&c);
   if (!has_gpu()) {
     p.device = 0;
@@ -956,6 +956,7 @@ int main(int argc, char** argv) {
        .motion = TVL_MOTION_ON,
        .key_interval = 9,
        .device = TVL_CPU},
+      {.format = "yuv420p", .width = 64, .height = 40, .frames = 12, .motion = TVL_MOTION_DEFAULT, .device = TVL_CPU},
       {.format = "gray",
        .width = 64,
        .height = 40,

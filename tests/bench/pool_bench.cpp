@@ -82,7 +82,7 @@ void compare_codec(const char* path, const VideoInfo& info, int threads, const W
     Taken encoding[2], decoding[2];
     for (int round = 0; round < kRounds; ++round)
       for (const int other : {0, 1}) {
-        EncoderParams p{.profile = profile, .threads = threads};
+        EncoderParams p{.motion = Motion::kOff, .profile = profile, .threads = threads};
         if (other) p.workers = tbb;
         MemorySink sink;
         Encoder encoder(info, p, sink);

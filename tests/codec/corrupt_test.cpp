@@ -57,6 +57,7 @@ Tiny make(const std::string& name, int width, int height, const std::string& for
           const std::function<void(CodingParams&)>& change) {
   const Clip clip = make_clip(video(width, height, format), frames, gop_frames, Pattern::kTexture, 5);
   CodingParams p;
+  p.motion = Motion::kOff;
   p.gop_frames = gop_frames;
   p.block_size = 32;
   p.threads = 1;

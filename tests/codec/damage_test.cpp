@@ -455,6 +455,7 @@ TEST(Damage, VolumesOfMissingSlicesAreRefused) {
   map.last = 255;
   map.last_key = 255;
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.lossless = true;
   p.gop_frames = 1;
   p.boxes = {{"Volm", serialise(map)}};
@@ -485,6 +486,7 @@ struct Bomb {
 Bytes make_bomb(const Bomb& bomb) {
   const Clip small = make_clip(video(48, 32, "gray"), 1, 1, Pattern::kTexture, 1);
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.profile = bomb.profile;
   p.gop_frames = bomb.frames;
   p.layers = 1;

@@ -164,6 +164,7 @@ class Faults : public ::testing::Test {
 
   static EncoderParams params() {
     EncoderParams p;
+    p.motion = Motion::kOff;
     p.gop_frames = 3;
     p.block_size = 32;
     p.layers = 2;

@@ -64,16 +64,17 @@ std::string refusal(const std::vector<Stream>& streams, ErrorKind kind, const Li
 }
 
 TEST(Join, PartsAreTheWhole) {
-  const CodingParams dense;
-  const CodingParams lossless = EncoderParams{.lossless = true};
+  const CodingParams dense = EncoderParams{.motion = Motion::kOff};
+  const CodingParams lossless = EncoderParams{.lossless = true, .motion = Motion::kOff};
   const CodingParams fast = EncoderParams{.profile = Profile::kFast};
   CodingParams parts = lossless;
   parts.block_size = 32;
   parts.part_checks = true;
   CodingParams dyadic;
+  dyadic.motion = Motion::kOff;
   dyadic.layout = Layout::kDyadic;
   const CodingParams motion = EncoderParams{.motion = Motion::kOn, .key_interval = 1};
-  const CodingParams visual = EncoderParams{.quality = 80, .visual = true};
+  const CodingParams visual = EncoderParams{.quality = 80, .motion = Motion::kOff, .visual = true};
   int i = 0;
   for (const CodingParams& given : {dense, lossless, fast, parts, dyadic, motion, visual})
     for (const std::uint64_t known : {0, 11}) {
@@ -104,7 +105,8 @@ TEST(Join, TimesGoOn) {
 }
 
 TEST(Join, RefusesByName) {
-  const auto stream = [](int width, const char* format, const EncoderParams& given, std::uint64_t frames = 0) {
+  const auto stream = [](int width, const char* format, EncoderParams given, std::uint64_t frames = 0) {
+    if (given.motion == Motion::kDefault) given.motion = Motion::kOff;
     return encode(make_clip(video(width, 40, format, frames), 5, kGop, Pattern::kSmooth, 3), params_of(given));
   };
   const Stream a = stream(48, "gray", {});
@@ -123,6 +125,7 @@ TEST(Join, RefusesByName) {
   EXPECT_NE(refusal({a, stream(48, "gray", {.layers = 2})}, kind).find("layers"), std::string::npos);
   EXPECT_NE(refusal({a, stream(48, "gray", {.motion = Motion::kOn})}, kind).find("motion 0 and 1"), std::string::npos);
   EncoderParams boxes;
+  boxes.motion = Motion::kOff;
   boxes.boxes = {{"note", {1, 2}}};
   EXPECT_NE(refusal({a, stream(48, "gray", boxes)}, kind).find("boxes 'note'"), std::string::npos);
   EXPECT_EQ(refusal({a, stream(48, "gray", {.quality = 20})}, kind), "");  // a GOP has the step it has
@@ -163,7 +166,7 @@ TEST(Join, AFrontTableIsMadeAnew) {
   const Clip clip = make_clip(video(70, 50, "yuv420p"), 8, kGop, Pattern::kTexture, 7);
   std::vector<Stream> parts;
   for (std::size_t i = 0; i < 2; ++i) {
-    EncoderParams p = params_of(EncoderParams{.lossless = true});
+    EncoderParams p = params_of(EncoderParams{.lossless = true, .motion = Motion::kOff});
     p.boxes.push_back(empty_front_table(400));
     MemorySink sink;
     sink.bytes = encode(part_of(clip, i, i + 1), p);

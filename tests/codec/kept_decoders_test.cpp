@@ -29,6 +29,7 @@ class KeptDecoders : public testing::Test {
     info.height = 24;
     info.format = parse_pixel_format("gray");
     EncoderParams params;
+    params.motion = Motion::kOff;
     params.lossless = true;
     params.gop_frames = 4;
     params.threads = 1;

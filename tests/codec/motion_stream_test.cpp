@@ -114,6 +114,21 @@ TEST(MotionStream, OnlyStreamsWithMotionNeedTheFeature) {
   EXPECT_EQ(required(encode(clip, with_motion(4, Motion::kOff))), 0);
 }
 
+// A single frame has no motion, whatever was asked for, and thus the step of streams without.
+TEST(MotionStream, StepsOfAQualityAreThoseOfWhatIsCoded) {
+  const auto step = [](Motion motion, std::uint64_t frames, double quality) {
+    EncoderParams p;
+    p.motion = motion;
+    p.quality = quality;
+    return resolve(video(64, 48, "gray", frames), p).step;
+  };
+  EXPECT_DOUBLE_EQ(step(Motion::kOff, 64, 64), 4);
+  EXPECT_GT(step(Motion::kAuto, 64, 64), 4.5);
+  EXPECT_DOUBLE_EQ(step(Motion::kOn, 64, 64), step(Motion::kDefault, 64, 64));
+  EXPECT_DOUBLE_EQ(step(Motion::kOn, 1, 64), 4);
+  EXPECT_DOUBLE_EQ(step(Motion::kAuto, 64, 100), step(Motion::kOff, 64, 100));
+}
+
 TEST(MotionStream, FrameRatesAreHalvedEvenly) {
   const Clip clip = moving_clip(64, 48, "yuv420p", 20, 8);
   const auto stream = encode(clip, with_motion(8));
@@ -188,9 +203,13 @@ TEST(MotionStream, ClosedGopsHaveOneKey) {
 
 TEST(MotionStream, GopsAndWhatIsBetweenClosedOnesFitThePictures) {
   const VideoInfo small = video(720, 576, "yuv420p", 0), large = video(722, 576, "yuv420p", 0);
-  EXPECT_EQ(moving_gop_frames(small, Effort::kMedium), 64);
-  EXPECT_EQ(moving_gop_frames(large, Effort::kMedium), 32);
-  EXPECT_EQ(moving_gop_frames(large, Effort::kSlow), 64);
+  EncoderParams usual;
+  EXPECT_EQ(resolve(small, usual).gop_frames, 64);
+  EXPECT_EQ(resolve(large, usual).gop_frames, 32);
+  usual.effort = Effort::kSlow;
+  EXPECT_EQ(resolve(large, usual).gop_frames, 64);
+  usual.motion = Motion::kOff;
+  EXPECT_EQ(resolve(large, usual).gop_frames, kStillGopFrames);
   for (const auto& [rate, frames, interval] : {std::tuple{25, 64, 128}, {25, 32, 96}, {30, 32, 128}, {12, 64, 64}}) {
     VideoInfo info = small;
     info.frame_rate = {rate, 1};
@@ -199,6 +218,23 @@ TEST(MotionStream, GopsAndWhatIsBetweenClosedOnesFitThePictures) {
   EncoderParams typed = with_motion(64);
   typed.key_interval = 100;
   EXPECT_EQ(resolve(small, typed).key_interval, 100);
+}
+
+TEST(MotionStream, IsTheDefaultOfTheDenseProfileAlone) {
+  const VideoInfo info = video(64, 48, "yuv420p", 0);
+  const auto motion = [&](EncoderParams p) { return resolve(info, p).motion; };
+  EXPECT_EQ(motion({}), Motion::kAuto);
+  EXPECT_EQ(motion({.lossless = true}), Motion::kAuto);
+  EXPECT_EQ(motion({.profile = Profile::kFast}), Motion::kOff);
+  EXPECT_EQ(motion({.motion = Motion::kOn, .profile = Profile::kFast}), Motion::kOn);
+  EXPECT_EQ(motion({.lossless = true, .profile = Profile::kPredictive}), Motion::kOff);
+  EXPECT_EQ(motion({.temporal = Wavelet::kHaar}), Motion::kOff);
+  EXPECT_EQ(motion({.temporal = Wavelet::kHaar, .motion = Motion::kAuto}), Motion::kAuto);
+  EXPECT_EQ(motion({.gop_frames = 1}), Motion::kOff);
+  EXPECT_EQ(motion({.temporal_levels = 0}), Motion::kOff);
+  CodingParams slices;
+  slices.is_volume = true;
+  EXPECT_EQ(resolve(info, slices).motion, Motion::kOff);
 }
 
 // Every coefficient that is moved ends in the interval next to its own, nothing else is touched, and the same is done

@@ -102,12 +102,14 @@ std::vector<std::byte> by_parts(const Clip& clip, const EncoderParams& params, i
 
 TEST(Parts, MakeTheWhole) {
   EncoderParams dense;
-  EncoderParams lossless{.lossless = true};
+  dense.motion = Motion::kOff;
+  EncoderParams lossless{.lossless = true, .motion = Motion::kOff};
   EncoderParams fast{.profile = Profile::kFast};
-  EncoderParams regions{.lossless = true};
+  EncoderParams regions{.lossless = true, .motion = Motion::kOff};
   regions.block_size = 32;
   regions.part_checks = true;
   EncoderParams unmeasured;
+  unmeasured.motion = Motion::kOff;
   unmeasured.measure_errors = false;
   EncoderParams motion{.motion = Motion::kOn, .key_interval = 9};
   EncoderParams may_move{.motion = Motion::kAuto, .key_interval = 9};
@@ -135,12 +137,12 @@ TEST(Parts, MakeTheWhole) {
 
 // GOPs of runs are coded side by side, and bytes are divided when all are known.
 TEST(Parts, TargetsAreThoseOfTheWhole) {
-  EncoderParams psnr{.psnr = 38};
+  EncoderParams psnr{.psnr = 38, .motion = Motion::kOff};
   EncoderParams psnr_motion{.psnr = 36, .motion = Motion::kOn, .key_interval = 9};
-  EncoderParams size{.target_bytes = 30000};
+  EncoderParams size{.target_bytes = 30000, .motion = Motion::kOff};
   EncoderParams size_motion{.target_bytes = 40000, .motion = Motion::kAuto, .key_interval = 9};
   EncoderParams bits{.bits_per_pixel = 1.5, .profile = Profile::kFast};
-  EncoderParams rate{.bit_rate = 60000};
+  EncoderParams rate{.bit_rate = 60000, .motion = Motion::kOff};
   int i = 0;
   for (EncoderParams p : {psnr, psnr_motion, size, size_motion, bits, rate}) {
     SCOPED_TRACE(i++);

@@ -117,6 +117,7 @@ void check_video(const Stream& stream, const DecoderParams& params, int most_rou
 
 TEST(Plan, PartsOfAVideo) {
   EncoderParams dense;
+  dense.motion = Motion::kOff;
   EncoderParams fast{.lossless = true, .profile = Profile::kFast};
   EncoderParams motion{.motion = Motion::kOn, .layers = 3};
   OneOf some(kSanitized ? 3 : 1);
@@ -139,7 +140,7 @@ TEST(Plan, PartsOfAVideo) {
 
 TEST(Plan, Regions) {
   for (const bool checks : {false, true}) {
-    EncoderParams p{.lossless = true};
+    EncoderParams p{.lossless = true, .motion = Motion::kOff};
     p.gop_frames = 4;
     p.block_size = 32;
     p.part_checks = checks;
@@ -449,8 +450,8 @@ TEST(Plan, FrontTablesOfRewrittenStreams) {
 }
 
 TEST(Plan, WithoutAnIndexEverythingIsWanted) {
-  const Stream whole =
-      encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), EncoderParams{.gop_frames = 4});
+  const Stream whole = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5),
+                              EncoderParams{.gop_frames = 4, .motion = Motion::kOff});
   const Stream cut(whole.begin(), whole.end() - 30);
   ReadPlan plan(cut.size(), DecoderParams{.reduce = 1});
   fetch(plan, cut);
@@ -468,8 +469,8 @@ TEST(Plan, AVolumeWithoutAnIndexTakesTwoRounds) {
 }
 
 TEST(Plan, SaysWhatIsWrong) {
-  const Stream stream =
-      encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5), EncoderParams{.gop_frames = 4});
+  const Stream stream = encode(make_clip(video(64, 48, "gray"), 8, 4, Pattern::kTexture, 5),
+                               EncoderParams{.gop_frames = 4, .motion = Motion::kOff});
   ReadPlan plan(stream.size(), DecoderParams{.reduce = 9});
   EXPECT_THROW(fetch(plan, stream), Error);
   ReadPlan other(stream.size(), DecoderParams{});

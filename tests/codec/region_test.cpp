@@ -60,6 +60,7 @@ TEST(Region, is_a_part_of_the_whole_and_reads_less) {
     const VideoInfo info = video(301, 167, c.format);
     const Clip clip = make_clip(info, 7, 4, Pattern::kTexture, 3);
     CodingParams p;
+    p.motion = Motion::kOff;
     p.lossless = c.lossless;
     p.layout = c.layout;
     p.spatial = p.temporal = c.wavelet;
@@ -115,6 +116,7 @@ TEST(Region, sees_damage_in_what_it_reads_and_only_there) {
   const VideoInfo info = video(256, 256, "gray10le");
   const Clip clip = make_clip(info, 4, 4, Pattern::kTexture, 3);
   CodingParams p;
+  p.motion = Motion::kOff;
   p.lossless = true;
   p.layout = Layout::kDyadic;
   p.spatial = p.temporal = Wavelet::kCdf53;
@@ -182,6 +184,7 @@ TEST(VolumeCuts, survive_writing_and_cutting) {
   }
 
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.lossless = true;
   p.layers = 4;
   p.gop_frames = 4;

@@ -30,6 +30,7 @@ const Coder kCoders[] = {{"dense", Profile::kDense}, {"fast", Profile::kFast}};
 
 CodingParams small_gops(int frames, const Coder& coder = kCoders[0]) {
   CodingParams p;
+  p.motion = Motion::kOff;
   p.gop_frames = frames;
   p.threads = 2;
   p.profile = coder.profile;
@@ -369,7 +370,7 @@ TEST(RoundTrip, RefusesWhatMeansNothing) {
     }
     return false;
   };
-  EXPECT_TRUE(refused([](EncoderParams& p) { p.gop_frames = 0; }, info));
+  EXPECT_TRUE(refused([](EncoderParams& p) { p.gop_frames = -1; }, info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.gop_frames = 129; }, info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.quality = 101; }, info));
   EXPECT_TRUE(refused([](EncoderParams& p) { p.layers = 17; }, info));

@@ -46,6 +46,7 @@ struct Example {
   std::vector<BoxAt> boxes;
   explicit Example(int gops = 4) : clip(make_clip(video(20, 14, "yuv420p"), 3 * gops - 1, 3, Pattern::kTexture, 1)) {
     EncoderParams p;
+    p.motion = Motion::kOff;
     p.lossless = true;
     p.gop_frames = 3;
     p.threads = 1;
@@ -244,6 +245,7 @@ Metadata much_metadata() {
 TEST(Stream, MetadataIsCarriedThrough) {
   const Metadata metadata = much_metadata();
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.threads = 1;
   p.gop_frames = 2;
   p.metadata = metadata;
@@ -439,6 +441,7 @@ TEST(Stream, MemoryIsBoundedBeforeItIsTaken) {
 TEST(Stream, LimitsCountTheFramesOfGops) {
   const Clip clip = make_clip(video(256, 256, "gray"), 4, 3, Pattern::kTexture, 1);  // GOPs of 3 and of 1
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.lossless = true;
   p.gop_frames = 32;
   p.threads = 1;

@@ -7,6 +7,7 @@ namespace trivelet::fuzz {
 
 inline CodingParams header_params(bool dyadic, Profile profile) {
   CodingParams p;
+  p.motion = Motion::kOff;
   p.gop_frames = 5;
   p.threads = 1;
   p.block_size = 32;

@@ -116,6 +116,7 @@ class GpuFaults : public ::testing::Test {
 
 EncoderParams params(Profile profile) {
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.profile = profile;
   p.gop_frames = 2;
   p.temporal_levels = 1;

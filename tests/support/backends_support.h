@@ -22,6 +22,7 @@ inline constexpr bool kEmulated = false;
 inline CodingParams lossy(double quality, int temporal, int spatial, int block, Layout layout = Layout::kT2d,
                           Wavelet w = Wavelet::kCdf97, int layers = 4) {
   CodingParams p;
+  p.motion = Motion::kOff;
   p.profile = Profile::kFast;
   p.quality = quality;
   p.temporal_levels = temporal;

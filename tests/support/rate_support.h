@@ -19,6 +19,7 @@ inline Clip clip_of(const std::string& format, int frames = 20, int gop = 9) {
 
 inline CodingParams params_of(Profile profile, int gop = 9) {
   CodingParams p;
+  p.motion = Motion::kOff;
   p.profile = profile;
   p.gop_frames = gop;
   p.temporal_levels = 2;

@@ -14,6 +14,7 @@ inline Clip short_gops(int frames, const char* format = "yuv420p") {
 
 inline EncoderParams short_gop_params(int threads, Profile profile = Profile::kDense, bool lossless = false) {
   EncoderParams p;
+  p.motion = Motion::kOff;
   p.profile = profile;
   p.lossless = lossless;
   p.gop_frames = 4;
