@@ -161,16 +161,15 @@ std::vector<std::pair<const char*, const char*>> environment() {
 
 namespace {
 
-/// -q with about the PSNR of x264's --crf: on mobile CIF, 30 frames, --crf 18, 23 and 28 have that of -q 46, 38 and 30
-/// (x264 medium; tests/bench/crf_quality.py measures it).
+/// -q with about the PSNR of x264's --crf (docs/COMMANDS.md has the table).
 std::string quality_for_crf(const std::string& value) {
   double crf = 0;
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, crf);
   if (error != std::errc() || stop != end || crf < 0 || crf > 63) return "use -q, 0 to 100 and the higher the better";
   if (crf == 0) return "use --lossless";
-  constexpr double kAt23 = 38;
-  constexpr double kPerCrf = 1.6;
+  constexpr double kAt23 = 37.5;
+  constexpr double kPerCrf = 1.87;
   const int quality = static_cast<int>(std::lround(std::clamp(kAt23 + kPerCrf * (23 - crf), 0.0, 100.0)));
   return "use -q " + std::to_string(quality) + ", which has about the PSNR of x264's --crf " + value;
 }

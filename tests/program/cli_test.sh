@@ -139,7 +139,7 @@ refuses "a command is missing: still takes one of encode, decode, info" still
 refuses "--preset veryslow: choose one of fast, medium, slow" encode clip.y4m a.tvl --preset veryslow
 refuses "'--lossles'; did you mean --lossless" encode clip.y4m a.tvl --lossles
 refuses "'--crf'; use -q 38," encode clip.y4m a.tvl --crf 23
-refuses "'--crf'; use -q 46," encode clip.y4m a.tvl --crf=18
+refuses "'--crf'; use -q 47," encode clip.y4m a.tvl --crf=18
 refuses "'-crf'; use -q" encode clip.y4m a.tvl -crf 23
 refuses "'-i'; the input stands without an option" encode -i clip.y4m a.tvl
 refuses "'-b:v'; use --bitrate 8M" encode clip.y4m a.tvl -b:v 8M
