@@ -209,6 +209,7 @@ const std::vector<Tiny>& tiny_streams() {
   static const std::vector<Tiny> streams = [] {
     std::vector<Tiny> all;
     CodingParams p;
+    p.motion = Motion::kOff;
     p.profile = Profile::kDense;
     all.push_back(make("dense", 24, 18, "gray", p));
     p.motion = Motion::kOn;
