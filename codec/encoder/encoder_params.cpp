@@ -84,7 +84,7 @@ std::vector<std::uint8_t> visual_scales(const PixelFormat& format, int component
 }
 
 // By how much -q falls until the step is twice as large. Along motion the same step gives more PSNR, the more so the
-// larger it is: 2.8 dB at -q 30 and 1.5 dB at -q 60, means of ten clips (tests/bench/quality_scale).
+// larger it is: 2.8 dB at -q 30 and 1.5 dB at -q 60, means of nine clips.
 constexpr double kStillOctave = 12;
 constexpr double kMovingOctave = 10.6;
 
