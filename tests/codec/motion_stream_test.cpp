@@ -85,7 +85,7 @@ TEST(MotionStream, BlocksAndLayersFitThePicture) {
     p.profile = profile;
     p.effort = effort;
     p.gop_frames = 32;
-    p.quality = 38;
+    p.quality = 45;
     return resolve(video(width, height, "yuv420p", 64), p);
   };
   EXPECT_EQ(chosen(720, 576, Motion::kOn).block_size, 256);

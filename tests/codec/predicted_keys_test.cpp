@@ -127,6 +127,7 @@ TEST(PredictedKeys, ManyInAGop) {
       EncoderParams p = with_predicted_keys();
       p.gop_frames = 9;
       p.temporal_levels = 1;
+      p.quality = 65;
       p.lossless = lossless;
       p.effort = effort;
       const auto stream = encode(clip, p);
