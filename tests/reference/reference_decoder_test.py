@@ -392,7 +392,8 @@ def main() -> int:
                 tester.case(case, less)
             elif number % 2 == 1:
                 tester.case(fast if number % 4 == 1 and has_profiles(case) else case, less[number // 4 % 3 :: 3])
-            if not every and "--tune visual" in case.encode:  # the only ones with scales
+            # The only ones with scales, and with predicted keys.
+            if not every and ("--tune visual" in case.encode or "-q 60" in case.encode and "--key-" in case.encode):
                 tester.case(case, less[:1])
         tester.coverage()
         tester.extracts()
