@@ -47,6 +47,13 @@ struct Decoder::State : StreamLayout {
     bool whole = false;  ///< all that it depends on was received, and its GOP
   };
 
+  /// GOPs of the index whose keys are predicted from one another, up to the first one that is wanted whole, or the
+  /// last. Kept, because a look for the end from each of them would take the square of their number.
+  struct GopChain {
+    std::size_t begin = 1;
+    std::size_t end = 0;
+  };
+
   /// The next result of reading, and the damage found on the way.
   struct ReadPacket {
     std::unique_ptr<Packet> packet;  ///< null at the end
@@ -89,6 +96,7 @@ struct Decoder::State : StreamLayout {
   bool received_one = false;                      ///< GOP or more
   std::unique_ptr<ThreadPool> motion_pool;        ///< decodes motion; created for the first GOP that has some
   std::size_t next_gop = 0;                       ///< if there is an index
+  GopChain chain;                                 ///< by wanted_gop()
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: needed_segments() per component
   std::uint64_t expected_frame = 0;
   int checked_frames = 0;           ///< of a GOP, by check_frames()
@@ -119,11 +127,13 @@ struct Decoder::State : StreamLayout {
   /// Whether GOP i is wanted, or the open GOP after it is, which needs all of it.
   bool wanted_whole(std::size_t i) const { return is_wanted(i) || (is_open(i + 1) && is_wanted(i + 1)); }
   /// Whether GOP i is wanted and in turn, or GOPs after it need its key frame. They are all in the same run.
-  bool wanted_gop(std::size_t i) const {
+  bool wanted_gop(std::size_t i) {
     if (!in_turn(i)) return false;
-    std::size_t chain = i;
-    while (!wanted_whole(chain) && is_open(chain + 1) && info.gops[chain + 1].predicts_keys) ++chain;
-    return wanted_whole(chain);
+    if (i < chain.begin || i > chain.end) {
+      chain = {i, i};
+      while (!wanted_whole(chain.end) && is_open(chain.end + 1) && info.gops[chain.end + 1].predicts_keys) ++chain.end;
+    }
+    return wanted_whole(chain.end);
   }
   /// Whether a GOP is wanted when the next one is unknown: that one, or with predicted keys any later one, may need it.
   bool wanted_before(std::uint64_t first_frame, int frames) const {

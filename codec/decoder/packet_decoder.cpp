@@ -113,9 +113,10 @@ void add_stats(const CodecStats& from, CodecStats& to) {
 struct PacketDecoder::State {
   std::function<void(const VideoInfo&)> check;
   const Backend* backend;
-  Bytes head;                            ///< the stream's header, up to its first GOP
-  std::optional<StreamLayout> said;      ///< parsed from `head`
-  std::vector<Bytes> before;             ///< the packets that the last one needs, if it follows them; else empty
+  Bytes head;                        ///< the stream's header, up to its first GOP
+  std::optional<StreamLayout> said;  ///< parsed from `head`
+  std::vector<Bytes> before;         ///< the packets that the last one needs, if it follows them; else empty
+  std::size_t before_bytes = 0;
   Bytes gop;                             ///< the last packet
   std::optional<GopHeader> last_header;  ///< header of the last packet, if intact
   bool waits = false;                    ///< the last packet was not decoded yet
@@ -134,7 +135,7 @@ struct PacketDecoder::State {
 
   void clear() {
     end_decoder();
-    before.clear();
+    forget_before();
     gop.clear();
     last_header.reset();
     waits = false;
@@ -147,15 +148,19 @@ struct PacketDecoder::State {
 
   bool is_open() const { return last_header && last_header->key == GopKey::kOpen; }
 
+  void forget_before() {
+    before.clear();
+    before_bytes = 0;
+  }
   /// Makes the last packet one that the next packet needs, with those that the last one's key frame needs.
   void keep_last() {
     const bool has_chain = is_open() && last_header->predicts_keys;
-    if (!has_chain) before.clear();
+    if (!has_chain) forget_before();
     if (has_chain && before.empty()) return;  // its key frame cannot be made
-    std::size_t bytes = gop.size();
-    for (const Bytes& packet : before) bytes += packet.size();
-    if (!begins_with(gop.data(), gop.size(), "Gop ") || (has_chain && bytes > kMostKept)) return before.clear();
+    const std::size_t bytes = before_bytes + gop.size();
+    if (!begins_with(gop.data(), gop.size(), "Gop ") || (has_chain && bytes > kMostKept)) return forget_before();
     before.push_back(std::move(gop));
+    before_bytes = bytes;
   }
 
   bool set_header(const std::uint8_t* bytes, std::size_t size) {
@@ -285,7 +290,7 @@ bool PacketDecoder::add(const void* data, std::size_t size) {
   }
   // A packet that was added but not decoded is missing in the pipe.
   if (s.waits || (known && s.last_header && s.last_header->first_frame != end)) s.end_decoder();
-  if (known && s.last_header && s.last_header->first_frame != end) s.before.clear();
+  if (known && s.last_header && s.last_header->first_frame != end) s.forget_before();
   s.waits = !s.is_open() || !s.before.empty() || s.decoder;
   return s.waits;
 }

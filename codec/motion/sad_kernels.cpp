@@ -270,6 +270,21 @@ inline int cell_sad(const Deep* a, const Deep* b, Index stride) {
   return sum >> kDeepShift;
 }
 
+template <class S>
+inline int sad_by_cells(const S* a, const S* b, Index stride, int size) {
+  int sum = 0;
+  for (int y = 0; y < size; y += kCell)
+    for (int x = 0; x < size; x += kCell) sum += cell_sad(a + y * stride + x, b + y * stride + x, stride);
+  return sum;
+}
+template <class S>
+inline void sad_of_each_cell(const S* a, const S* b, Index stride, std::uint16_t out[64]) {
+  for (int i = 0; i < 64; ++i) {
+    const Index at = i / 8 * kCell * stride + i % 8 * kCell;
+    out[i] = static_cast<std::uint16_t>(cell_sad(a + at, b + at, stride));
+  }
+}
+
 #if defined(__AVX2__)
 inline __m256i row_sads(const Byte* a, const Byte* b) {
   return _mm256_sad_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)),
@@ -314,31 +329,15 @@ void sad_of_cells(const Byte* a, const Byte* b, Index stride, std::uint16_t out[
     }
 }
 #else
-int sad(const Byte* a, const Byte* b, Index stride, int size) {
-  int sum = 0;
-  for (int y = 0; y < size; y += kCell)
-    for (int x = 0; x < size; x += kCell) sum += cell_sad(a + y * stride + x, b + y * stride + x, stride);
-  return sum;
-}
+int sad(const Byte* a, const Byte* b, Index stride, int size) { return sad_by_cells(a, b, stride, size); }
 void sad_of_cells(const Byte* a, const Byte* b, Index stride, std::uint16_t out[64]) {
-  for (int i = 0; i < 64; ++i) {
-    const Index at = i / 8 * kCell * stride + i % 8 * kCell;
-    out[i] = static_cast<std::uint16_t>(cell_sad(a + at, b + at, stride));
-  }
+  sad_of_each_cell(a, b, stride, out);
 }
 #endif
 
-int sad(const Deep* a, const Deep* b, Index stride, int size) {
-  int sum = 0;
-  for (int y = 0; y < size; y += kCell)
-    for (int x = 0; x < size; x += kCell) sum += cell_sad(a + y * stride + x, b + y * stride + x, stride);
-  return sum;
-}
+int sad(const Deep* a, const Deep* b, Index stride, int size) { return sad_by_cells(a, b, stride, size); }
 void sad_of_cells(const Deep* a, const Deep* b, Index stride, std::uint16_t out[64]) {
-  for (int i = 0; i < 64; ++i) {
-    const Index at = i / 8 * kCell * stride + i % 8 * kCell;
-    out[i] = static_cast<std::uint16_t>(cell_sad(a + at, b + at, stride));
-  }
+  sad_of_each_cell(a, b, stride, out);
 }
 
 // ---------------------------------------------------------------------------------------------- blocks of fine samples

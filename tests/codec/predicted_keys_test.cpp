@@ -167,19 +167,6 @@ TEST(PredictedKeys, DependNeitherOnThreadsNorOnInstructions) {
   }
 }
 
-/// A source that cannot be sought.
-class Pipe final : public ByteSource {
- public:
-  explicit Pipe(ByteSource& source) : source_(source) {}
-  std::size_t read(void* data, std::size_t size) override { return source_.read(data, size); }
-  bool seekable() const override { return false; }
-  void seek(std::uint64_t) override {}
-  std::uint64_t size() const override { return 0; }
-
- private:
-  ByteSource& source_;
-};
-
 // Frames of any range are those of the whole, from a file and from a pipe, whatever is asked for.
 TEST(PredictedKeys, AreReachedAtRandom) {
   const auto stream = encode(film(), with_predicted_keys());
@@ -192,7 +179,7 @@ TEST(PredictedKeys, AreReachedAtRandom) {
     for (const bool seekable : {true, false})
       for (const std::uint64_t first : {4, 9, 19, 27, 30, 37, 43}) {
         MemorySource memory(stream.data(), stream.size());
-        Pipe pipe(memory);
+        Pipe pipe(stream.data(), stream.size());
         DecoderParams part = request;
         part.first_frame = first;
         part.end_frame = first + 8;

@@ -52,6 +52,18 @@ std::optional<Samples> decode(Decoder& decoder, const Input& in, const std::uint
   return out;
 }
 
+/// What decodes survives a round trip.
+template <class Decoder, class Encoder>
+int decode_and_encode(Decoder& decoder, Encoder& encoder, const Input& in, const std::uint8_t* codeword,
+                      std::size_t size) {
+  const std::optional<Samples> samples = decode(decoder, in, codeword, size);
+  if (!samples) return 0;
+  std::vector<std::uint8_t> again;
+  encoder.encode(in.block<VolumeView>(samples->data()), again);
+  if (!again.empty() && decode(decoder, in, again.data(), again.size()) != samples) std::abort();
+  return 0;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -70,31 +82,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static prediction::AheadEncoder ahead_encoder(SimdLevel::kBest);
     const std::optional<Samples> samples = decode(ahead_scalar, in, codeword.get(), size - kOptions);
     if (samples != decode(ahead_best, in, codeword.get(), size - kOptions)) std::abort();
-    if (!samples) return 0;
-    std::vector<std::uint8_t> again;
-    ahead_encoder.encode(in.block<VolumeView>(samples->data()), again);
-    if (!again.empty() && decode(ahead_scalar, in, again.data(), again.size()) != samples) std::abort();
-    return 0;
+    return decode_and_encode(ahead_scalar, ahead_encoder, in, codeword.get(), size - kOptions);
   }
   if (data[3] & 64) {
     static labels::LabelDecoder label_decoder;
     static labels::LabelEncoder label_encoder;
-    const std::optional<Samples> samples = decode(label_decoder, in, codeword.get(), size - kOptions);
-    if (!samples) return 0;
-    std::vector<std::uint8_t> again;
-    label_encoder.encode(in.block<VolumeView>(samples->data()), again);
-    if (!again.empty() && decode(label_decoder, in, again.data(), again.size()) != samples) std::abort();
-    return 0;
+    return decode_and_encode(label_decoder, label_encoder, in, codeword.get(), size - kOptions);
   }
   if (data[3] & 32) {
     static mixed::MixedDecoder mixed_decoder;
     static mixed::MixedEncoder mixed_encoder;
-    const std::optional<Samples> samples = decode(mixed_decoder, in, codeword.get(), size - kOptions);
-    if (!samples) return 0;
-    std::vector<std::uint8_t> again;
-    mixed_encoder.encode(in.block<VolumeView>(samples->data()), again);
-    if (!again.empty() && decode(mixed_decoder, in, again.data(), again.size()) != samples) std::abort();
-    return 0;
+    return decode_and_encode(mixed_decoder, mixed_encoder, in, codeword.get(), size - kOptions);
   }
   const bool moved = (data[2] & 128) != 0;
   const std::optional<Samples> samples = decode(scalar, in, codeword.get(), size - kOptions, moved);

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <string>
 
-#include "codec/base/bad_stream.h"
 #include "codec/entropy/dense/dense_model.h"
-#include "codec/entropy/dense/range_coder.h"
+#include "codec/entropy/row_coding.h"
 #include "codec/predict/prediction_history.h"
 
 namespace trivelet::labels {
@@ -28,8 +26,6 @@ constexpr int kNearest = 3;
 constexpr int kLengths = 8;  ///< classes of the length of a stretch
 /// Decisions after which the context of all neighbours is trusted; before that, one of fewer neighbours is.
 constexpr int kTrusted = 4;
-constexpr std::int64_t kMostBitsBeyondEnd = 16;
-constexpr std::int64_t kMostBitsLeft = 64;
 
 constexpr std::uint32_t low_bits(std::uint32_t pattern, int n) { return pattern & ((1u << n) - 1); }
 
@@ -119,21 +115,6 @@ std::uint32_t pattern_of(const std::array<std::int16_t, kNeighbours>& around, st
   for (std::size_t k = 0; k < kNeighbours; ++k) pattern |= static_cast<std::uint32_t>(around[k] == number) << k;
   return pattern;
 }
-
-struct WritingBits {
-  static constexpr bool kReading = false;
-  dense::RangeEncoder coder;
-  bool code(std::uint32_t probability, bool bit) {
-    coder.put(bit, probability);
-    return bit;
-  }
-};
-
-struct ReadingBits {
-  static constexpr bool kReading = true;
-  dense::RangeDecoder coder;
-  bool code(std::uint32_t probability, bool) { return coder.get(probability); }
-};
 
 /// Codes or decodes a block.
 template <class Bits>
@@ -234,7 +215,7 @@ struct BlockCoder {
 
 }  // namespace
 
-struct LabelEncoder::State : BlockCoder<WritingBits> {};
+struct LabelEncoder::State : BlockCoder<row_coding::WritingBits> {};
 
 LabelEncoder::LabelEncoder() : state_(std::make_unique<State>()) {}
 LabelEncoder::~LabelEncoder() = default;
@@ -243,26 +224,13 @@ void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::ui
   State& s = *state_;
   if (!prediction::load(b, s.history)) return;
   s.start(b.bits, b.width);
-  dense::RangeEncoder& coder = s.bits.coder;
-  coder.start();
   // Of a sample at most: a stretch, one decision per candidate and one per bit.
   const std::size_t most_of_row =
       static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 + kMostCandidates + b.bits);
-  for (int z = 0; z < b.frames(); ++z)
-    for (int y = 0; y < b.height; ++y) {
-      coder.reserve(most_of_row);
-      s.code_row(z, y);
-      if (coder.mark().bytes > most) return;
-    }
-  // No shorter than what was put: a decoder takes more bits behind the end for damage.
-  const std::size_t put = coder.mark().bytes;
-  coder.finish();
-  if (std::max(put, coder.size()) > most) return;
-  out.insert(out.end(), coder.data(), coder.data() + coder.size());
-  if (coder.size() < put) out.resize(out.size() + put - coder.size());
+  row_coding::write(s, b, most_of_row, {}, most, out);
 }
 
-struct LabelDecoder::State : BlockCoder<ReadingBits> {};
+struct LabelDecoder::State : BlockCoder<row_coding::ReadingBits> {};
 
 LabelDecoder::LabelDecoder() : state_(std::make_unique<State>()) {}
 LabelDecoder::~LabelDecoder() = default;
@@ -271,16 +239,7 @@ void LabelDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
   State& s = *state_;
   s.history.start(std::min(b.frames(), 3), b.height, b.width);
   s.start(b.bits, b.width);
-  dense::RangeDecoder& coder = s.bits.coder;
-  coder.start(codeword, size);
-  for (int z = 0; z < b.frames(); ++z)
-    for (int y = 0; y < b.height; ++y) {
-      s.code_row(z, y);
-      if (coder.beyond_end() > kMostBitsBeyondEnd)
-        bad("a codeword of labels ends before row " + std::to_string(y) + " of frame " + std::to_string(z));
-      prediction::store_row(s.history, z, y, b);
-    }
-  if (coder.beyond_end() < -kMostBitsLeft) bad("a codeword of labels goes on behind its block");
+  row_coding::read(s, b, codeword, size, "a codeword of labels");
 }
 
 }  // namespace trivelet::labels

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "codec/base/bad_stream.h"
-#include "codec/entropy/dense/range_coder.h"
 #include "codec/entropy/mixed/mixed_fit.h"
 #include "codec/entropy/mixed/mixing.h"
+#include "codec/entropy/row_coding.h"
 #include "codec/predict/prediction_head.h"
 #include "codec/predict/prediction_history.h"
 
@@ -28,8 +28,6 @@ using prediction::Weights;
 
 constexpr int kTapSet = 1;  ///< that an encoder uses: 19 taps
 constexpr std::uint32_t kEven = 32768;
-constexpr std::int64_t kMostBitsBeyondEnd = 16;
-constexpr std::int64_t kMostBitsLeft = 64;
 
 // Nodes of the estimates: first the decisions whether the class is a larger one, then the bits of each class.
 constexpr std::size_t kFirstBitNode = 20;
@@ -62,21 +60,6 @@ struct Expected {
   int prediction = 0;  ///< in sixteenths
   int number = 0;      ///< the nearest number
   int fraction = 0;    ///< of the prediction, -8..7
-};
-
-struct WritingBits {
-  static constexpr bool kReading = false;
-  dense::RangeEncoder coder;
-  bool code(std::uint32_t probability, bool bit) {
-    coder.put(bit, probability);
-    return bit;
-  }
-};
-
-struct ReadingBits {
-  static constexpr bool kReading = true;
-  dense::RangeDecoder coder;
-  bool code(std::uint32_t probability, bool) { return coder.get(probability); }
 };
 
 /// Codes or decodes a block.
@@ -244,7 +227,7 @@ struct BlockCoder {
 
 }  // namespace
 
-struct MixedEncoder::State : BlockCoder<WritingBits> {};
+struct MixedEncoder::State : BlockCoder<row_coding::WritingBits> {};
 
 MixedEncoder::MixedEncoder() : state_(std::make_unique<State>()) {}
 MixedEncoder::~MixedEncoder() = default;
@@ -261,26 +244,12 @@ void MixedEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::ui
   prediction::write_mixed_head(s.head, one_frame, head);
   const std::vector<std::uint8_t> head_bytes = head.take();
   s.start(b.bits, b.height, b.width);
-  dense::RangeEncoder& coder = s.bits.coder;
-  coder.start();
   // Of a sample at most: a decision a class, and a bit fewer.
   const std::size_t most_of_row = static_cast<std::size_t>(b.width) * static_cast<std::size_t>(2 * s.most_class);
-  for (int z = 0; z < b.frames(); ++z)
-    for (int y = 0; y < b.height; ++y) {
-      coder.reserve(most_of_row);
-      s.code_row(z, y);
-      if (coder.mark().bytes > most) return;
-    }
-  // No shorter than what was put: a decoder takes more bits behind the end for damage.
-  const std::size_t put = coder.mark().bytes;
-  coder.finish();
-  if (head_bytes.size() + std::max(put, coder.size()) > most) return;
-  out.insert(out.end(), head_bytes.begin(), head_bytes.end());
-  out.insert(out.end(), coder.data(), coder.data() + coder.size());
-  if (coder.size() < put) out.resize(out.size() + put - coder.size());
+  row_coding::write(s, b, most_of_row, head_bytes, most, out);
 }
 
-struct MixedDecoder::State : BlockCoder<ReadingBits> {};
+struct MixedDecoder::State : BlockCoder<row_coding::ReadingBits> {};
 
 MixedDecoder::MixedDecoder() : state_(std::make_unique<State>()) {}
 MixedDecoder::~MixedDecoder() = default;
@@ -292,16 +261,7 @@ void MixedDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
   if (bits.overrun() || !bits.padding_is_zero()) bad("a mixed codeword has a damaged head");
   s.history.start(std::min(b.frames(), 3), b.height, b.width);
   s.start(b.bits, b.height, b.width);
-  dense::RangeDecoder& coder = s.bits.coder;
-  coder.start(codeword + bits.bytes(), size - bits.bytes());
-  for (int z = 0; z < b.frames(); ++z)
-    for (int y = 0; y < b.height; ++y) {
-      s.code_row(z, y);
-      if (coder.beyond_end() > kMostBitsBeyondEnd)
-        bad("a mixed codeword ends before row " + std::to_string(y) + " of frame " + std::to_string(z));
-      prediction::store_row(s.history, z, y, b);
-    }
-  if (coder.beyond_end() < -kMostBitsLeft) bad("a mixed codeword goes on behind its block");
+  row_coding::read(s, b, codeword + bits.bytes(), size - bits.bytes(), "a mixed codeword");
 }
 
 }  // namespace trivelet::mixed
