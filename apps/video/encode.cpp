@@ -325,8 +325,8 @@ Action define_encode(Command& app, Common& common) {
   app.add_option(
          "--for", options->use,
          "Defaults for a purpose: mezzanine = --preset fast -q 70 --gop 8, about the PSNR of ProRes 422 HQ; editing = "
-         "the same with --gop 1, so that any frame is decoded alone; proxy = --preset fast -q 28 --gop 8, as ProRes "
-         "Proxy; delivery = -q 42 --motion auto, as x264's --crf 20; archive = --lossless --verify. Options that are "
+         "the same with --gop 1, so that any frame is decoded alone; proxy = --preset fast -q 26 --gop 8, as ProRes "
+         "Proxy; delivery = -q 46 --motion auto, as x264's --crf 20; archive = --lossless --verify. Options that are "
          "typed count")
       .one_of({"mezzanine", "editing", "proxy", "delivery", "archive"})
       .group("Quality");

@@ -118,7 +118,7 @@ void take_use(const Command& app, EncodeOptions& options) {
   if (quick && !app.typed("--gop")) coding.gop = options.use == "editing" ? 1 : 8;
   if (options.use == "delivery" && !app.typed("--motion")) coding.motion = "auto";
   // Measured by tests/bench/purposes.sh.
-  if (!has_goal && !exact) coding.quality = options.use == "proxy" ? 28 : options.use == "delivery" ? 42 : 70;
+  if (!has_goal && !exact) coding.quality = options.use == "proxy" ? 26 : options.use == "delivery" ? 46 : 70;
 }
 
 bool asks_for_gpu(const Command& app) {
