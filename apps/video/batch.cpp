@@ -167,7 +167,7 @@ std::string report_text(const std::string& command, const std::vector<Outcome>& 
 }
 
 /// Runs the work and keeps what went wrong.
-void work_on(const BatchWork& work, Outcome& outcome) {
+void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
   const auto failed = [&](int code, const std::string& what) {
     outcome.state = State::kFailed;
     outcome.code = code;
@@ -175,12 +175,16 @@ void work_on(const BatchWork& work, Outcome& outcome) {
     log::error("{}: {}", outcome.file.input, outcome.error);
   };
   try {
+    const fs::path folder = fs::path(outcome.file.output).parent_path();
+    if (makes_folder && !folder.empty()) fs::create_directories(folder);
     outcome.code = work.run(outcome.file.input, outcome.file.output);
     if (outcome.code != kExitDone) outcome.state = State::kFailed;
   } catch (const Error& e) {
     failed(exit_code(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     failed(kExitNoMemory, "out of memory");
+  } catch (const fs::filesystem_error& e) {
+    failed(kExitIo, "cannot make the folder '" + e.path1().string() + "': " + e.code().message());
   }
 }
 
@@ -224,12 +228,9 @@ void handle(const BatchOptions& options, const BatchWork& work, const std::strin
     outcome.state = State::kSkipped;
     return;
   }
-  if (!options.folder.empty()) {
-    log::info("[{}] {} -> {}", number, file.input, file.output);
-    fs::create_directories(fs::path(file.output).parent_path());
-  }
+  if (!options.folder.empty()) log::info("[{}] {} -> {}", number, file.input, file.output);
   const Stopwatch clock;
-  work_on(work, outcome);
+  work_on(work, !options.folder.empty(), outcome);
   outcome.seconds = clock.seconds();
 }
 

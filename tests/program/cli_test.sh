@@ -217,6 +217,11 @@ check "two inputs" test -s two/a.y4m.tvl -a -s two/clip.y4m.tvl
 mkdir -p other && cp clip.y4m other/a.y4m
 refuses "would both be written to 'three/a.y4m.tvl'" encode archive/a.y4m other/a.y4m --out-dir three
 refuses "need --out-dir" encode clip.y4m a.tvl --skip-existing
+# A folder that cannot be made fails one input after the other, and the report says so.
+echo x >no_folder
+expect 3 encode archive/a.y4m clip.y4m --out-dir no_folder --report no_folder.json
+expect_text no_folder.json '"failed": 2'
+rm no_folder no_folder.json
 check "refused before any work" test ! -e three
 rm -rf archive coded back two other report.json
 
