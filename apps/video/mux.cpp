@@ -4,6 +4,7 @@
 
 #include "apps/cli/log.h"
 #include "apps/video/video.h"
+#include "trivelet/edit.h"
 
 namespace trivelet::cli {
 
@@ -15,27 +16,23 @@ struct Options {
   FilmOptions film;
 };
 
-/// Copies the stream of `file`; returns its bytes.
-std::uint64_t copy(const StreamFile& file, io::StreamOutput& output) {
+/// Copies the stream of `file` to `output`; returns what is damaged in it.
+std::vector<std::string> copy(const StreamFile& file, io::StreamOutput& output, std::uint64_t& bytes) {
+  CheckedSource source(*file.source);
   std::vector<std::byte> buffer(std::size_t{1} << 18);
-  std::uint64_t bytes = 0;
-  while (const std::size_t got = file.source->read(buffer.data(), buffer.size())) {
+  while (const std::size_t got = source.read(buffer.data(), buffer.size())) {
     output.write(buffer.data(), got);
     bytes += got;
   }
-  output.commit();
-  return bytes;
+  return source.finish();
 }
 
-bool is_whole(const StreamInfo& info) {
-  return info.complete && info.index_damage.empty() && info.header_damage.empty();
-}
-
-/// Throws unless the stream is whole: Matroska gets its times and packets from it.
+/// Throws unless the stream has its header, index and end: Matroska gets its times and packets from it.
 void require_whole(const StreamFile& file, const std::string& input, const Limits& limits) {
   require(file.source->seekable(), ErrorKind::kBadArgument,
           "'" + input + "': a pipe cannot be checked first; use a file");
-  require(is_whole(probe(*file.source, limits)), ErrorKind::kBadStream,
+  const StreamInfo info = probe(*file.source, limits);
+  require(info.complete && info.index_damage.empty() && info.header_damage.empty(), ErrorKind::kBadStream,
           "'" + input + "' is damaged or cut short; 'trivelet extract --keep-partial' keeps what is intact");
   file.source->seek(0);
 }
@@ -48,7 +45,14 @@ int run_mux(const Options& options, const Common& common) {
   require_whole(file, options.input, limits(common));
   const auto output =
       open_stream_output(options.output, common, side_streams_for(options.input, file.side_streams, options.film, {}));
-  const std::uint64_t bytes = copy(file, *output);
+  std::uint64_t bytes = 0;
+  const std::vector<std::string> damage = copy(file, *output, bytes);
+  for (const std::string& line : damage) log::warn("'{}': {}", options.input, line);
+  require(damage.empty(), ErrorKind::kBadStream,
+          "'" + options.input +
+              "' is damaged, and nothing was written; 'trivelet extract --keep-partial' writes what " +
+              "is intact into Matroska, too");
+  output->commit();
   warn_of_remarks(options.output, output->remarks());
   log::info("{} bytes of pictures", bytes);
   return kExitDone;
@@ -62,16 +66,18 @@ int run_demux(const Options& options, const Common& common) {
   require(io::holds_stream(options.input), ErrorKind::kBadStream,
           "'" + options.input + "' is not a Matroska file with a Trivelet stream");
   const StreamFile file = open_stream_file(options.input);
-  const bool whole = is_whole(probe(*file.source, limits(common)));  // of what is no stream nothing is written
+  (void)probe(*file.source, limits(common));  // of what is no stream nothing is written
   file.source->seek(0);
   const auto output = open_stream_output(options.output, common, {});
-  log::info("{} bytes", copy(file, *output));
-  if (whole) return kExitDone;
-  log::warn(
-      "'{}' is damaged or cut short, and so is what was written; 'trivelet extract --keep-partial' keeps what is "
-      "intact",
-      options.input);
-  return kExitBadStream;
+  std::uint64_t bytes = 0;
+  const std::vector<std::string> damage = copy(file, *output, bytes);
+  output->commit();
+  log::info("{} bytes", bytes);
+  for (const std::string& line : damage) log::warn("'{}': {}", options.input, line);
+  require(damage.empty(), ErrorKind::kBadStream,
+          "'" + options.input + "' is damaged or cut short, and so is '" + options.output +
+              "', which has its bytes as they are; 'trivelet extract --keep-partial' keeps what is intact");
+  return kExitDone;
 }
 
 }  // namespace

@@ -20,10 +20,15 @@ namespace trivelet {
 
 namespace {
 
+/// Who checks the chunks of GOPs.
+enum class Chunks : std::uint8_t { kByDecoder, kHere };
+
 /// Checks the boxes of a stream while its bytes pass, so that a pipe is checked during decoding. In a file, the chunks
 /// that the decoder checks are skipped: skippable().
 class BoxChecker {
  public:
+  explicit BoxChecker(Chunks chunks = Chunks::kByDecoder) : chunks_(chunks) {}
+
   std::vector<std::string> damage;
 
   std::uint64_t skippable() const { return skip_; }
@@ -31,6 +36,11 @@ class BoxChecker {
     skip_ -= n;
     position_ += n;
     if (skip_ == 0) expect(kBoxHeaderBytes, &BoxChecker::box_header);
+  }
+  /// As skip() of bytes that are at hand.
+  void skip(const std::uint8_t* p, std::size_t n) {
+    if (chunks_ == Chunks::kHere) check_chunks(p, n);
+    skip(n);
   }
   /// Number of bytes needed next, where none can be skipped.
   std::uint64_t needed() const { return need_ - bytes_.size(); }
@@ -71,8 +81,9 @@ class BoxChecker {
     report("the front table is of a stream of " + std::to_string(front_table_->stream_bytes) + " bytes, this one has " +
            std::to_string(bytes));
   }
-  bool at_end() const { return ended_; }  ///< the end box was seen; nothing may follow
-  bool lost() const { return lost_; }     ///< the following bytes cannot be divided into boxes
+  std::uint64_t bytes() const { return position_; }  ///< that have been checked
+  bool at_end() const { return ended_; }             ///< the end box was seen; nothing may follow
+  bool lost() const { return lost_; }                ///< the following bytes cannot be divided into boxes
 
   void finish() {
     if (lost_) return;
@@ -104,6 +115,11 @@ class BoxChecker {
   void expect(std::uint64_t n, Handler handler) {
     need_ = n;
     next_ = handler;
+  }
+  // What the decoder reports where it decodes.
+  void report_gop(const std::string& what) {
+    unknown_gop_ = true;
+    if (chunks_ == Chunks::kHere) report("the GOP packet at byte " + std::to_string(box_at_) + " " + what);
   }
   std::string place() const { return "the box '" + std::string(box_.type) + "' at byte " + std::to_string(box_at_); }
 
@@ -198,7 +214,7 @@ class BoxChecker {
     gop_bytes_ = bytes;
     const auto n = load_little_endian<std::uint32_t>(bytes.data());
     if (n < 8 || n > kMaxHeaderBytes || n > box_.length) {
-      unknown_gop_ = true;  // the decoder reports it
+      report_gop("is damaged");
       skip_ = box_.length - 4;
     } else {
       expect(n - 4, &BoxChecker::gop_header);
@@ -210,14 +226,47 @@ class BoxChecker {
     skip_ = box_.length - gop_bytes_.size();
     try {
       gop_ = parse_gop_header(header_, gop_bytes_.data(), gop_bytes_.size());
-    } catch (const Error&) {
-      unknown_gop_ = true;  // the decoder reports it
+    } catch (const Error& e) {
+      report_gop(std::string("is damaged: ") + e.what());
       return;
     }
+    if (chunks_ == Chunks::kHere) begin_chunks();
     if (gop_.index != gops_.size() && !unknown_gop_)
       report(place() + " is number " + std::to_string(gop_.index) + ", expected " + std::to_string(gops_.size()));
     gops_.push_back(describe_gop(header_, gop_, box_at_, kBoxHeaderBytes + box_.length));
     frames_ = gop_.first_frame + static_cast<std::uint64_t>(gop_.frames);
+  }
+
+  // The sections of motion and the chunks fill the packet in this order.
+  void begin_chunks() {
+    entries_ = gop_.motion;
+    entries_.insert(entries_.end(), gop_.chunks.begin(), gop_.chunks.end());
+    std::reverse(entries_.begin(), entries_.end());
+    chunk_bytes_ = 0;
+    chunk_crc_ = 0;
+    if (gop_.body_bytes != skip_) {
+      entries_.clear();
+      report_gop("is damaged: its chunks do not fill it");
+    }
+  }
+  void check_chunks(const std::uint8_t* p, std::size_t n) {
+    while (!entries_.empty()) {
+      const ChunkEntry& entry = entries_.back();
+      const auto take = static_cast<std::size_t>(std::min<std::uint64_t>(n, entry.size - chunk_bytes_));
+      chunk_crc_ = crc32c(p, take, chunk_crc_);
+      chunk_bytes_ += take;
+      p += take;
+      n -= take;
+      if (chunk_bytes_ < entry.size) return;
+      if (chunk_crc_ != entry.crc && entry.size > 0) {
+        entries_.clear();  // one line for each packet
+        return report("the GOP packet at byte " + std::to_string(box_at_) + ", frames " +
+                      std::to_string(gop_.first_frame) + ":" + std::to_string(frames_) + ", has a wrong checksum");
+      }
+      entries_.pop_back();
+      chunk_bytes_ = 0;
+      chunk_crc_ = 0;
+    }
   }
 
   void part(const std::vector<std::uint8_t>& bytes) {
@@ -274,6 +323,10 @@ class BoxChecker {
       report("the end of the stream, at byte " + std::to_string(box_at_) + ", does not fit what is before it");
   }
 
+  Chunks chunks_;
+  std::vector<ChunkEntry> entries_;  // of the current GOP, the next one last
+  std::uint64_t chunk_bytes_ = 0;    // of the next one that have passed
+  std::uint32_t chunk_crc_ = 0;      // theirs
   std::uint64_t position_ = 0;
   std::uint64_t need_ = sizeof kSignature;
   std::uint64_t skip_ = 0;
@@ -315,7 +368,7 @@ class WatchedPipe final : public ByteSource {
       const bool skip = checker_.skippable() > 0;
       const std::uint64_t n = std::min<std::uint64_t>(got - at, skip ? checker_.skippable() : checker_.needed());
       if (skip)
-        checker_.skip(n);
+        checker_.skip(p + at, static_cast<std::size_t>(n));
       else
         checker_.feed(p + at, static_cast<std::size_t>(n));
       at += static_cast<std::size_t>(n);
@@ -429,6 +482,30 @@ VerifyResult StreamVerifier::finish() {
     if (std::find(result.damage.begin(), result.damage.end(), line) == result.damage.end())
       result.damage.push_back(std::move(line));
   return result;
+}
+
+struct CheckedSource::State {
+  BoxChecker checker{Chunks::kHere};
+  WatchedPipe pipe;
+
+  explicit State(ByteSource& source) : pipe(source, checker) {}
+};
+
+CheckedSource::CheckedSource(ByteSource& source) : state_(std::make_unique<State>(source)) {}
+CheckedSource::~CheckedSource() = default;
+std::size_t CheckedSource::read(void* data, std::size_t size) { return state_->pipe.read(data, size); }
+bool CheckedSource::seekable() const { return false; }
+void CheckedSource::seek(std::uint64_t position) { state_->pipe.seek(position); }
+std::uint64_t CheckedSource::size() const { return state_->pipe.size(); }
+
+std::vector<std::string> CheckedSource::finish() {
+  BoxChecker& checker = state_->checker;
+  checker.finish();
+  if (checker.at_end() && checker.bytes() < state_->pipe.bytes())
+    checker.behind(state_->pipe.bytes() - checker.bytes());
+  else
+    checker.passed(state_->pipe.bytes());
+  return std::move(checker.damage);
 }
 
 VerifyResult verify_stream(ByteSource& source, const DecoderParams& params, const Backend* backend) {

@@ -153,6 +153,26 @@ class StreamVerifier {
 /// Decodes the whole stream with a StreamVerifier.
 VerifyResult verify_stream(ByteSource& source, const DecoderParams& params, const Backend* backend = nullptr);
 
+/// A stream that is checked while it is read from its beginning to its end: what StreamVerifier checks, but for the
+/// hashes of decoded samples. It passes on the bytes of its source, damaged ones, too. One thread uses it.
+class CheckedSource final : public ByteSource {
+ public:
+  /// `source` must outlive this and hold a stream, as probe() finds.
+  explicit CheckedSource(ByteSource& source);
+  ~CheckedSource() override;
+  std::size_t read(void* data, std::size_t size) override;
+  bool seekable() const override;
+  /// Throws Internal; so does size().
+  void seek(std::uint64_t position) override;
+  std::uint64_t size() const override;
+  /// After the last read(): what is damaged and where, as in VerifyResult.
+  std::vector<std::string> finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// Checks the boxes of a seekable stream, without decoding or reading chunks; one line for each fault.
 std::vector<std::string> check_boxes(ByteSource& source);
 

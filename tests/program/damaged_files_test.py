@@ -76,6 +76,45 @@ def check(what: str, command, out: Path, strict: bool, intact) -> None:
     return answer
 
 
+def check_copies(folder: Path, kinds, generator: random.Random) -> int:
+    """What copies GOPs finds the damage that verify finds. Nothing is written then, but demux gives the bytes as they are."""
+    runs = 0
+    for kind, source in kinds.items():
+        whole, film = source.read_bytes(), folder / f"{kind}.mkv"
+        if run(["mux", source, film, "-y"]).returncode != 0:
+            complain(f"{kind}: mux of an intact stream fails")
+        muxed, bad, out = film.read_bytes(), folder / "bad.mkv", folder / "copied.tvl"
+        gop = whole.index(b"Gop ") + 16  # behind the head of the box are the size of the GOP's header, that, and the chunks
+        body = gop + int.from_bytes(whole[gop : gop + 4], "little") + 20
+        for i in range(100 if FULL else 5):
+            runs += 1
+            at = body if i == 0 else generator.randrange(12, len(whole))
+            torn = whole[:at] + bytes([whole[at] ^ 1 << generator.randrange(8)]) + whole[at + 1 :]
+            (folder / "torn.tvl").write_bytes(torn)
+            torn_film, seen = folder / "torn.mkv", run(["verify", folder / "torn.tvl"]).returncode
+            torn_film.unlink(missing_ok=True)
+            code = run(["mux", folder / "torn.tvl", torn_film]).returncode
+            if (i == 0 and code != 4) or (seen == 0) != (code == 0) or (code != 0 and torn_film.exists()):
+                complain(f"{kind}, byte {at}: verify {seen}, mux {code}, a film: {torn_film.exists()}")
+            for command in (["truncate", folder / "torn.tvl", out, "--layers", "1"], ["extract", folder / "torn.tvl", out],
+                            ["join", folder / "torn.tvl", source, "-o", out]) if i == 0 else ():  # fmt: skip
+                out.unlink(missing_ok=True)
+                if (code := run(command).returncode) != 4 or out.exists():
+                    complain(f"{kind}: {command[0]} of a damaged GOP: exit code {code}, a file: {out.exists()}")
+            # The bytes of the stream around the damage, where the film has them for the first time.
+            place = muxed.find(whole[max(at - 20, 0) : at + 20])
+            if place < 0:
+                continue
+            place += at - max(at - 20, 0)
+            bad.write_bytes(muxed[:place] + torn[at : at + 1] + muxed[place + 1 :])
+            seen, result = run(["verify", bad]).returncode, run(["demux", bad, out, "-y"])
+            if (i == 0 and result.returncode != 4) or (seen == 0) != (result.returncode == 0):
+                complain(f"{kind}, byte {at}: verify {seen}, demux {result.returncode}: {result.stderr.decode()[:300]}")
+            if i == 0 and (out.read_bytes() != torn or b"wrong checksum" not in result.stderr):
+                complain(f"{kind}: demux of a damaged GOP: {result.stderr.decode()[:300]}")
+    return runs
+
+
 def main() -> int:
     global program
     if len(sys.argv) != 2:
@@ -156,6 +195,7 @@ def main() -> int:
                     command, strict = mine[j]
                     runs += 1
                     check(f"{kind}, damage {i}, {' '.join(map(str, command))}", command, out, strict, answers[j])
+        runs += check_copies(folder, {k: kinds[k] for k in ("fast", "dense", "motion", "prediction")}, generator)
     print(f"{runs} runs, {len(failures)} failures")
     return 1 if failures else 0
 
