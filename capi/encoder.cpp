@@ -23,6 +23,7 @@ tvl_encode_params default_encode_params() {
   p.temporal_levels = d.temporal_levels;
   p.motion = static_cast<std::int32_t>(d.motion);
   p.spatial_levels = d.spatial_levels;
+  p.rate_window = d.rate_window;
   p.temporal_wavelet = static_cast<std::int32_t>(d.temporal);
   p.spatial_wavelet = static_cast<std::int32_t>(d.spatial);
   p.reserved_layout = TVL_T2D;
@@ -55,6 +56,8 @@ EncoderParams to_params(const tvl_encode_params& p) {
     out.bits_per_pixel = p.bits_per_pixel;
     out.bit_rate = p.bit_rate;
     out.psnr = p.psnr;
+    out.max_rate = p.max_rate;
+    out.rate_window = p.rate_window;
   }
   out.gop_frames = p.gop_frames;
   out.temporal_levels = p.temporal_levels;

@@ -45,6 +45,7 @@ std::string in_options(std::string message) {
   // What libraries call it, and how it is typed.
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"EncoderParams::layers", "--layers"},
+      {"EncoderParams::max_rate", "--max-rate"},
       {"EncoderParams::motion", "--motion"},
       {"use SimdLevel::kBest", "use --simd auto"},
       {"ReaderOptions::width, height", "--size WxH"},
@@ -231,6 +232,19 @@ void add_quality_options(Command& app, CodingOptions& options) {
   std::vector<Option> goals = {quality, step, lossless, bpp, rate, psnr};
   for (std::size_t i = 0; i < goals.size(); ++i)
     for (std::size_t j = i + 1; j < goals.size(); ++j) goals[i].excludes(goals[j]);
+  app.add_option("--max-rate", options.max_rate,
+                 "Most bits per second of any stretch of --rate-window or more, e.g. 150Mbps: GOPs that take more are "
+                 "cut, the others keep their quality. With -q, --step, or a size or bit rate of the whole")
+      .type_name("R")
+      .excludes(lossless)
+      .excludes(psnr)
+      .group(kQualityGroup);
+  app.add_option("--rate-window", options.rate_window,
+                 "Seconds over which --max-rate is averaged; a longer GOP counts by itself")
+      .positive()
+      .type_name("S")
+      .show_default()
+      .group(kQualityGroup);
   app.add_option(
          "--preset", options.preset,
          "fast: the fast profile without motion (lossless volumes: the fast form of prediction). medium: the dense "
@@ -354,6 +368,10 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.bits_per_pixel = options.bits_per_pixel;
   if (!options.bit_rate.empty()) params.bit_rate = parse_bit_rate(options.bit_rate);
   params.psnr = options.psnr;
+  if (!options.max_rate.empty()) params.max_rate = parse_bit_rate(options.max_rate);
+  require(params.max_rate > 0 || !app.typed("--rate-window"), ErrorKind::kBadArgument,
+          "--rate-window is the window of --max-rate; add that, or drop it");
+  params.rate_window = options.rate_window;
   params.visual = options.tune == "visual";
   require(!(params.visual && options.lossless), ErrorKind::kBadArgument,
           "--tune visual weights errors, and --lossless has none; drop one of them");
@@ -392,6 +410,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
           "--key-prediction on needs motion; add --motion auto, or drop it");
   const bool has_goal =
       params.target_bytes > 0 || params.bits_per_pixel > 0 || !options.bit_rate.empty() || params.psnr > 0;
+  require(!params.predict_keys || params.max_rate == 0, ErrorKind::kBadArgument,
+          "--key-prediction on predicts from decoded keys, which --max-rate would cut; drop one of them");
   require(!params.predict_keys || !has_goal, ErrorKind::kBadArgument,
           "--key-prediction on needs -q, --step or --lossless: keys are predicted from decoded ones, which are not "
           "known before a target is met");
@@ -408,6 +428,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
                     : !options.bit_rate.empty()  ? "--bitrate " + options.bit_rate
                     : options.psnr > 0           ? fmt::format("--psnr {}", options.psnr)
                                                  : fmt::format("-q {}", options.quality);
+  if (!options.max_rate.empty()) params.settings += " --max-rate " + options.max_rate;
+  if (app.typed("--rate-window")) params.settings += fmt::format(" --rate-window {}", options.rate_window);
   if (names_preset && options.preset != "medium") params.settings += " --preset " + options.preset;
   if (options.tune != "psnr") params.settings += " --tune " + options.tune;
   for (const auto& [name, value] : app.typed_under(kStructureGroup)) params.settings += " " + name + " " + value;

@@ -117,6 +117,8 @@ struct CodingOptions {
   double bits_per_pixel = 0;
   std::string bit_rate;
   double psnr = 0;
+  std::string max_rate;
+  double rate_window = EncoderParams{}.rate_window;
   bool lossless = false;
   std::string preset = "medium";
   std::string tune = "psnr";

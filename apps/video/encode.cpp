@@ -52,6 +52,9 @@ void check(EncodeJob& job) {
   require(!job.processes || options.hwaccel != "cuda", ErrorKind::kUnsupported,
           "--hwaccel cuda is for one GPU and one process; leave it out, or use --device gpu:N");
   if (job.processes) job.options.hwaccel = "none";
+  require(options.coding.max_rate.empty() || (!job.processes && !options.resume), ErrorKind::kBadArgument,
+          "--max-rate cuts GOPs in their order, with what those before it took; use one process and one GPU, without "
+          "--resume");
   if (options.resume && !job.processes) {
     job.alone = std::move(thread_processes(1).front());
     job.processes = job.alone.get();

@@ -149,6 +149,8 @@ void make_joinable(const Command& app, const EncodeOptions& options, const std::
             std::string(option) +
                 " depends on earlier GOPs, which --joinable excludes; join first, then 'trivelet truncate' to a size "
                 "or PSNR");
+  require(params.max_rate == 0, ErrorKind::kBadArgument,
+          "--max-rate depends on earlier GOPs, which --joinable excludes");
   require(params.target_bytes == 0, ErrorKind::kBadArgument,
           "--size needs the whole video, which --joinable excludes; join first, then 'trivelet truncate --size'");
   require(!app.typed("--keyint"), ErrorKind::kBadArgument,

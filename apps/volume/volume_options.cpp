@@ -131,8 +131,9 @@ VolumeTyped typed_volume(const EncodeOptions& options) {
 }
 
 int run_volume(const EncodeOptions& options, const Common& common, const Command& app) {
-  for (const char* option : {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--no-scene-cuts",
-                             "--motion", "--keyint", "--joinable", "--pin-from", "--resume", "--hwaccel"})
+  for (const char* option :
+       {"--recover", "--stream", "--frames", "--fps", "--pix-fmt", "--bitrate", "--max-rate", "--rate-window",
+        "--no-scene-cuts", "--motion", "--keyint", "--joinable", "--pin-from", "--resume", "--hwaccel"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   require(options.use.empty() || options.use == "archive", ErrorKind::kBadArgument,
           "--for " + options.use + " is for videos; volumes are lossless, or have --max-error");

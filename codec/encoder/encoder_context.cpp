@@ -55,9 +55,9 @@ GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
   c.levels = p.levels;
   c.key_if_closed = KeyPlan::closed(p.frames, p.levels);
   c.by_plane = cuts_by_plane();
-  c.passes = has_target() && !c.by_plane;
+  c.passes = !c.by_plane && (has_target() || (limits_bytes() && header.profile == Profile::kFast));
   // With a target about one plane more is coded than is sent (target_search.cpp).
-  if (rounds_by_cost(params)) c.rounding_step = c.passes ? 2 * c.step : c.step;
+  if (rounds_by_cost(params)) c.rounding_step = has_target() ? 2 * c.step : c.step;
   return c;
 }
 

@@ -32,9 +32,11 @@ class EncoderContext {
   ThreadPool pool;  ///< for rate control and chunks
 
   bool has_target() const { return params.has_byte_target() || params.psnr > 0; }
-  /// Whether a target for bytes is met with the sizes of planes alone (RateControl::RateControl with a step). Nothing
+  /// Whether bytes are limited with the sizes of planes alone (RateControl::RateControl with a step). Nothing
   /// is measured then: at equal bytes a GOP cut near the end of its last plane is as good as one cut by its errors.
-  bool cuts_by_plane() const { return params.has_byte_target() && header.profile == Profile::kFast && !header.motion; }
+  bool cuts_by_plane() const { return limits_bytes() && header.profile == Profile::kFast && !header.motion; }
+  /// Whether GOPs are cut to a number of bytes.
+  bool limits_bytes() const { return params.has_byte_target() || params.max_rate > 0; }
   /// Whether errors of layers are measured at constant quality.
   bool measures() const { return header.profile == Profile::kDense && params.measure_errors; }
   std::vector<std::uint8_t> gains(int gop_frames) const;

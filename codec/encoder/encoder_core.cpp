@@ -20,6 +20,8 @@ EncoderCore::EncoderCore(const VideoInfo& info, const CodingParams& params, Byte
       keys_(context_.header, context_.params),
       measurer_(context_, observer),
       search_(context_, measurer_, keys_) {
+  require(!observer || context_.params.max_rate == 0, ErrorKind::kUnsupported,
+          "a bound on the rate needs the GOPs in order, but several encoders share this stream");
   start_threads();
   if (context_.params.has_byte_target()) spooled_.emplace(context_, writer_, context_.params.spool_path);
   writer_.write_head();
@@ -264,8 +266,9 @@ void EncoderCore::drain(int in_flight) {
 
 void EncoderCore::write(GopWork& work) {
   const trace::Span span("write");
+  cut_gop(context_, writer_.bytes_allowed(work.gop), work, output_ ? nullptr : &context_.pool);
   writer_.write_packet(work.gop, work.layers, work.chunks, {});
-  if (!work.control) {
+  if (context_.header.profile != Profile::kDense) {
     work.coded.samples = nullptr;
     if (observer_) observer_->gop_written({work.gop.number, work.gop.must_close, writer_.take_entry(), {}, {}, {}});
     return;

@@ -88,9 +88,7 @@ std::vector<std::uint8_t> visual_scales(const PixelFormat& format, int component
 constexpr double kStillOctave = 12;
 constexpr double kMovingOctave = 10.6;
 
-double step_at(double quality, double octave, int bits) {
-  return std::exp2((100 - quality) / octave - 1 + (bits - 8));
-}
+double step_at(double quality, double octave, int bits) { return std::exp2((100 - quality) / octave - 1 + (bits - 8)); }
 
 // With motion whole pyramids, each of which halves evenly. Two pyramids adapt better and have fewer headers. In large
 // pictures that gains little and takes much memory, so they have one.
@@ -109,6 +107,15 @@ int predicted_gop_frames(const VideoInfo& video, Effort effort) {
     frame +=
         static_cast<double>(video.component_width(c)) * video.component_height(c) * video.format.bytes_per_sample();
   return std::clamp(static_cast<int>(kBytes / frame), kStillGopFrames, 2 * kStillGopFrames);
+}
+
+// What cannot be cut to a bound on the rate.
+void check_bound(const VideoInfo& video, const CodingParams& p) {
+  if (video.frame_rate.num == 0) refuse("a bound on the bit rate needs a frame rate, and the input has none");
+  if (p.lossless) refuse("a lossless stream takes what it takes: its rate has no bound");
+  if (p.psnr > 0) refuse("a PSNR that every GOP reaches and a bound on the rate contradict each other; use a quality");
+  if (p.part_checks) refuse("checks of parts are not written into streams with a bound on their rate");
+  if (p.predict_keys) refuse("key frames that predict others cannot be cut to a bound on the rate");
 }
 
 void choose_steps(CodingParams& p, int bits) {
@@ -165,6 +172,8 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
     refuse("checks of parts are not written into streams with a target for their bytes: they are not known in advance");
   if (p.bits_per_pixel < 0 || p.bit_rate < 0 || p.psnr < 0) refuse("a target must be positive");
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
+  if (!(p.max_rate >= 0) || !(p.rate_window > 0)) refuse("a bound on the rate and its window must be positive");
+  if (p.max_rate > 0) check_bound(video, p);
   if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
   if (p.profile == Profile::kPredictive) {
     if (!p.lossless) refuse("the predictive profile is lossless");

@@ -12,7 +12,7 @@ struct CodingParams : EncoderParams {
   CodingParams(const EncoderParams& video) : EncoderParams(video) {}
   bool is_volume = false;  ///< of the frames at the ends of GOPs none is worth more than others
   Layout layout = Layout::kT2d;
-  bool mixed = false;  ///< predictive profile: each block is also coded with mixed contexts, the smaller is taken
+  bool mixed = false;     ///< predictive profile: each block is also coded with mixed contexts, the smaller is taken
   double still_step = 0;  ///< resolved: `step` of GOPs without motion, at constant quality
 };
 

@@ -1,6 +1,9 @@
 // Division of a coded GOP into layers and chunks (gop_work.h).
 #include "codec/encoder/gop_work.h"
 
+#include <cmath>
+#include <string>
+
 #include "codec/encoder/encoder_context.h"
 #include "codec/format/chunk_check.h"
 #include "codec/measure/measuring_plan.h"
@@ -44,11 +47,14 @@ void divide_gop(const EncoderContext& context, GopWork& work, ThreadPool* with) 
   const trace::Span span("layers and chunks");
   const StreamHeader& header = context.header;
   work.layers.frames = work.gop.frames;
-  if (header.profile == Profile::kDense) {
+  if (header.profile == Profile::kDense || context.limits_bytes()) {
     context.timed(&EncoderStages::layers, !with, [&] {
-      work.control = std::make_unique<RateControl>(header, work.coded, with);
+      const PendingGop& p = work.gop;
+      work.control = context.cuts_by_plane()
+                         ? std::make_unique<RateControl>(header, work.coded, p.step, p.frame_gains, with)
+                         : std::make_unique<RateControl>(header, work.coded, with);
       const RateControl& control = *work.control;
-      const double unit = header.lossless ? 1 : static_cast<double>(work.gop.step);
+      const double unit = header.lossless ? 1 : static_cast<double>(p.step);
       const Cuts final = control.complete();
       work.cuts = control.layers(final, unit * unit, context.layers_for(control, final, unit * unit));
     });
@@ -57,6 +63,24 @@ void divide_gop(const EncoderContext& context, GopWork& work, ThreadPool* with) 
     work.control ? work.control->divide(work.cuts, work.layers) : divide_by_plan(work.coded, work.layers);
     make_chunks(header, work.layers, work.chunks, with);
   });
+}
+
+void cut_gop(const EncoderContext& context, std::uint64_t budget, GopWork& work, ThreadPool* with) {
+  std::uint64_t bytes = 0;
+  for (const auto& chunk : work.chunks.bytes) bytes += bytes_in_packet(chunk.size());
+  if (bytes <= budget) return;
+  RateControl& control = *work.control;
+  context.timed(&EncoderStages::layers, !with, [&] {
+    double lambda = std::pow(static_cast<double>(work.gop.step), 2);
+    Cuts final = work.cuts.back();
+    const int layers = context.layers_for(control, final, lambda);
+    require(control.fit(budget, layers, lambda, work.layers, final), ErrorKind::kBadArgument,
+            "the bound on the rate is too small: GOP " + std::to_string(work.gop.number) + " of " +
+                std::to_string(work.gop.frames) + " frames cannot be coded in the " + std::to_string(budget) +
+                " bytes that are its share; raise EncoderParams::max_rate or lower EncoderParams::layers");
+    work.cuts = control.layers(final, lambda, layers);
+  });
+  context.timed(&EncoderStages::pack, !with, [&] { make_chunks(context.header, work.layers, work.chunks, with); });
 }
 
 std::vector<double> predicted_errors(const StreamHeader& header, const RateControl& control,

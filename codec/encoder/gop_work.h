@@ -55,7 +55,7 @@ struct GopChunks {
 struct GopWork {
   CodedGop coded;
   PendingGop gop;
-  std::unique_ptr<RateControl> control;  ///< dense profile
+  std::unique_ptr<RateControl> control;  ///< dense profile, or with limits_bytes()
   std::vector<Cuts> cuts;                ///< of the layers
   LayeredGop layers;
   GopChunks chunks;
@@ -82,6 +82,10 @@ void make_chunks(const StreamHeader& header, const LayeredGop& layers, GopChunks
 /// Divides a coded GOP into layers and chunks, which may run before earlier GOPs are written. Null `with`: in the
 /// calling thread alone. Any thread may call it.
 void divide_gop(const EncoderContext& context, GopWork& work, ThreadPool* with);
+
+/// Cuts a divided GOP whose chunks and their entries take more than `budget` bytes. Throws BadArgument if that is not
+/// possible. Null `with`: in the calling thread alone.
+void cut_gop(const EncoderContext& context, std::uint64_t budget, GopWork& work, ThreadPool* with);
 
 /// The errors of a GOP at these cuts of its layers, predicted from its coefficients.
 std::vector<double> predicted_errors(const StreamHeader& header, const RateControl& control,

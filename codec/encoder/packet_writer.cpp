@@ -2,6 +2,7 @@
 #include "codec/encoder/packet_writer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "codec/base/frame_times.h"
@@ -11,6 +12,11 @@
 #include "codec/format/metadata.h"
 
 namespace trivelet {
+
+PacketWriter::PacketWriter(EncoderContext& context, ByteSink& sink) : context_(context), sink_(sink) {
+  const CodingParams& p = context.params;
+  if (p.max_rate > 0) bound_.emplace(context.header.video, p.max_rate, p.rate_window);
+}
 
 void PacketWriter::write(const void* data, std::size_t size) {
   context_.timed(&EncoderStages::write, true, [&] { sink_.write(data, size); });
@@ -75,6 +81,19 @@ GopHeader PacketWriter::packet_header(const PendingGop& p) {
   return g;
 }
 
+std::uint64_t PacketWriter::head_bytes(const PendingGop& p) const {
+  GopHeader head = packet_header(p);
+  head.layer_top.assign(context_.header.layers, 0);
+  return serialise(context_.header, head).size() + kBoxHeaderBytes + p.motion_bytes();
+}
+
+std::uint64_t PacketWriter::bytes_allowed(const PendingGop& p) const {
+  if (!bound_) return std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t packet = bound_->bytes_allowed(p.times);
+  const std::uint64_t head = head_bytes(p);
+  return packet - std::min(packet, head);
+}
+
 void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, const GopChunks& chunks,
                                 const std::vector<double>& errors) {
   const StreamHeader& header = context_.header;
@@ -106,6 +125,7 @@ void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, c
     for (const auto& section : p.motion->sections) write(section.data(), section.size());
   for (const auto& c : chunks.bytes) write(c.data(), c.size());
   info.bytes = position_ - info.offset;
+  if (bound_) bound_->add(p.times, info.bytes);
   const bool divided = std::any_of(layers.components.begin(), layers.components.end(),
                                    [](const auto& c) { return c.blocks.size() > 1; });
   if (context_.params.part_checks && divided)

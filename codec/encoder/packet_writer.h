@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "codec/encoder/encoder_context.h"
 #include "codec/encoder/gop_work.h"
+#include "codec/rate/rate_bound.h"
 
 namespace trivelet {
 
@@ -14,7 +16,7 @@ namespace trivelet {
 /// while that runs, else the thread that calls the encoder. Any thread may call counts().
 class PacketWriter {
  public:
-  PacketWriter(EncoderContext& context, ByteSink& sink) : context_(context), sink_(sink) {}
+  PacketWriter(EncoderContext& context, ByteSink& sink);
 
   /// Writes the signature, the header and the boxes before the first GOP. Throws BadArgument for boxes that a stream
   /// cannot have.
@@ -29,8 +31,11 @@ class PacketWriter {
   /// Writes the index and the end.
   void write_end();
 
-  /// The header of a packet without the entries of its chunks.
-  static GopHeader packet_header(const PendingGop& p);
+  /// The bytes of a packet without its chunks and their entries.
+  std::uint64_t head_bytes(const PendingGop& p) const;
+  /// The most bytes that the bound on the rate leaves to the chunks of the next GOP and their entries; without a bound
+  /// the largest number.
+  std::uint64_t bytes_allowed(const PendingGop& p) const;
 
   std::uint64_t position() const { return position_; }
   std::vector<GopInfo>& index() { return index_; }
@@ -45,12 +50,14 @@ class PacketWriter {
 
  private:
   void check_boxes(const std::vector<ExtraBox>& boxes) const;
+  static GopHeader packet_header(const PendingGop& p);
   void write(const void* data, std::size_t size);
   void end_packet(const PacketInfo& packet);
   void write_box(const char* type, const std::vector<std::uint8_t>& payload);
 
   EncoderContext& context_;
   ByteSink& sink_;
+  std::optional<RateBound> bound_;
   std::vector<GopInfo> index_;
   std::uint64_t position_ = 0;
   std::uint64_t frames_ = 0;

@@ -1,6 +1,7 @@
 // Stores rate control of coded GOPs in a file and writes their packets later (spooled_gops.h).
 #include "codec/encoder/spooled_gops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,9 +30,7 @@ WaitingGop SpooledGops::waiting(std::size_t n) const {
   const Spooled& s = gops_.at(n);
   WaitingGop w;
   w.curve = s.curve;
-  GopHeader head = PacketWriter::packet_header(s.gop);
-  head.layer_top.assign(context_.header.layers, 0);
-  w.head = serialise(context_.header, head).size() + kBoxHeaderBytes + s.gop.motion_bytes();
+  w.head = writer_.head_bytes(s.gop);
   w.least = s.least;
   w.info.first_frame = s.gop.first_frame;
   w.info.frames = s.gop.frames;
@@ -83,6 +82,7 @@ void SpooledGops::write(std::size_t n, std::uint64_t budget, double slope) {
   divided.frames = p.frames;
   Cuts final;
   int layers = 0;
+  budget = std::min(budget, writer_.bytes_allowed(p));
   const bool fits = context_.timed(&EncoderStages::layers, false, [&] {
     final = control.at(lambda);
     layers = context_.layers_for(control, final, lambda);

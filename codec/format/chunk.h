@@ -93,6 +93,13 @@ void set_planes(const StreamHeader& stream, const LayeredGop& gop, GopHeader& he
 /// Readable bytes behind what a coder decodes, for its 64-bit loads.
 inline constexpr std::size_t kChunkPadding = 16;
 
+/// The bytes that a chunk of this size takes in a packet, with its entry in the table.
+inline std::uint64_t bytes_in_packet(std::uint64_t size) {
+  std::uint64_t bytes = size + (size > 0 ? 4 : 0) + 1;
+  for (std::uint64_t v = size; v >= 128; v >>= 7) ++bytes;
+  return bytes;
+}
+
 /// Writes chunk (layer, band, distance). Every segment must have a part in every layer up to this one. Empty if no part
 /// has bytes.
 std::vector<std::uint8_t> write_chunk(const StreamHeader& stream, const LayeredGop& gop, int layer, int band,

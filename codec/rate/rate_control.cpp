@@ -652,9 +652,7 @@ std::uint64_t RateControl::chunk_bytes(const std::vector<Cuts>& layers) const {
       }
       size.add(head_codes(rows, l == 0, parent < 0));
     }
-    const std::uint64_t bytes = size.bytes();
-    sum += bytes + (bytes > 0 ? 4 : 0) + 1;
-    for (std::uint64_t v = bytes; v >= 128; v >>= 7) ++sum;
+    sum += bytes_in_packet(size.bytes());
   });
   return sum;
 }

@@ -77,6 +77,12 @@ struct EncoderParams {
   double bit_rate = 0;
   /// PSNR of all samples in dB, peak 2^bits - 1, reached by every GOP; 0 = no target
   double psnr = 0;
+  /// The most bits per second over `rate_window` seconds or more, counted in whole packets; 0 = no bound. GOPs that
+  /// would take more are cut, and get at least 3/4 of what the rate gives for their time. Shorter stretches have at
+  /// most what a window may have, but a GOP that is longer than the window has the rate. So a reader at this rate
+  /// needs a buffer for the longer one of window and GOP. Together with quality, step or a target for bytes.
+  double max_rate = 0;
+  double rate_window = 1;  ///< seconds
 
   /// 1..128. 0 = with motion 64, but 32 in pictures above 720x576 unless Effort::kSlow; without motion 33. Predictive
   /// profile: 33 to 66, more in small pictures.

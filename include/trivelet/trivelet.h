@@ -330,6 +330,8 @@ typedef struct tvl_encode_params {
   const char* spool_path;       /* temporary file for a target of bytes; NULL = in TMPDIR, else one of the system's */
   int64_t key_interval;         /* with motion: most frames between places where decoding can begin; 0 = four seconds */
   const tvl_metadata* metadata; /* kept beside the pictures; NULL = none. Used during open only */
+  double max_rate;              /* most bits per second over rate_window seconds or more; 0 = no bound. GOPs are cut */
+  double rate_window;           /* seconds, 1 */
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
 

@@ -136,6 +136,7 @@ class EncodeParams(Structure):
         *members(c_char_p, "settings spool_path"),
         ("key_interval", c_int64),
         ("metadata", POINTER(Metadata)),
+        *members(c_double, "max_rate rate_window"),
     ]
 
 

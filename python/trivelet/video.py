@@ -212,6 +212,8 @@ class VideoWriter:
         bpp: Optional[float] = None,
         bitrate: Optional[float] = None,
         size: Optional[int] = None,
+        max_rate: Optional[float] = None,
+        rate_window: float = 1,
         lossless: bool = False,
         profile: str = "dense",
         gop: Optional[int] = None,
@@ -228,6 +230,8 @@ class VideoWriter:
         rate: frames a second; the default is that of `info`, or 25.
         quality: 0..100, by default 60. psnr: target in dB. bpp, bitrate, size: limits of bits a pixel, bits a
         second and bytes of the stream. lossless: every sample is restored. At most one of these.
+        max_rate: most bits a second of any stretch of rate_window seconds or more, beside a quality, bpp, bitrate or
+        size: GOPs that would take more are cut.
         profile: "dense", "fast", or lossless also "predictive", which has no layers. gop: frames of a GOP, 1..128; by
         default 64 or 32 with motion, else 33 to 66.
         layers: quality layers, 1..16; by default they depend on the size.
@@ -261,6 +265,9 @@ class VideoWriter:
             params.bit_rate = positive("bitrate", bitrate)
         if size is not None:
             params.target_bytes = int(positive("size", operator.index(size)))
+        if max_rate is not None:
+            params.max_rate = positive("max_rate", max_rate)
+        params.rate_window = positive("rate_window", rate_window)
         params.profile = number_of("profile", profile, _PROFILES)
         params.motion = number_of("motion", motion, _MOTIONS)
         params.gop_frames = gop if gop is not None else 0

@@ -161,6 +161,95 @@ TEST_P(Rate, TheLeastTargetIsMet) {
   }
 }
 
+/// The most bits per second over `window` seconds or more, and of a shorter stretch over a window.
+double highest_rate(const Stream& stream, double window) {
+  const StreamInfo info = info_of(stream);
+  double highest = 0;
+  for (auto first = info.gops.begin(); first != info.gops.end(); ++first) {
+    double bits = 0;
+    for (auto last = first; last != info.gops.end(); ++last) {
+      bits += 8 * static_cast<double>(last->bytes);
+      const double seconds = static_cast<double>(last->end_pts - first->begin_pts) * info.video.time_base.value();
+      highest = std::max(highest, bits / std::max(seconds, window));
+    }
+  }
+  return highest;
+}
+
+/// Smooth, but for noise in the middle.
+Clip uneven_clip() {
+  Clip clip = make_clip(video(96, 64, "yuv420p", 60), 60, 4, Pattern::kSmooth, 3);
+  for (std::size_t i = 5; i < 9; ++i) {
+    fill(clip.gops[i], clip.gops[i].frames(), clip.info.format, Pattern::kNoise, 9);
+    for (auto& t : clip.gops[i].times()) t.pts += 4 * static_cast<int>(i);
+  }
+  return clip;
+}
+
+TEST_P(Rate, AnyStretchKeepsWithinItsBound) {
+  const Clip clip = uneven_clip();
+  for (const Motion motion : {Motion::kOff, Motion::kOn}) {
+    EncoderParams p = params_of(GetParam(), 4);
+    p.motion = motion;
+    p.max_rate = 1e12;
+    const Stream free = encode(clip, p);
+    for (const double window : {1.0, 0.01}) {
+      if (motion == Motion::kOn && window < 1) continue;
+      SCOPED_TRACE(std::to_string(static_cast<int>(motion)) + ", " + std::to_string(window));
+      p.rate_window = window;
+      p.max_rate = 0.5 * highest_rate(free, std::max(window, 0.16));
+      const Stream bounded = encode(clip, p);
+      EXPECT_LE(highest_rate(bounded, window), p.max_rate);
+      EXPECT_GT(highest_rate(bounded, window), 0.75 * p.max_rate);  // 0.64 seconds are above the bound
+      EXPECT_EQ(bounded, (p.threads = 5, encode(clip, p)));
+      p.threads = 0;
+      // What fits is left as it is, and what is cut has at least 3/4 of the rate.
+      const std::vector<GopInfo> before = info_of(free).gops;
+      const std::vector<GopInfo> after = info_of(bounded).gops;
+      ASSERT_EQ(after.size(), before.size());
+      int cut = 0;
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        cut += after[i].bytes < before[i].bytes;
+        EXPECT_LE(after[i].bytes, before[i].bytes);
+        if (after[i].bytes < before[i].bytes) {
+          EXPECT_GT(8 * static_cast<double>(after[i].bytes), 0.74 * p.max_rate * before[i].frames / 25) << i;
+        }
+      }
+      EXPECT_GT(cut, 0);
+      EXPECT_LT(cut, static_cast<int>(before.size()));
+      EXPECT_LT(mse_of(clip, bounded), 3000);
+      EXPECT_GT(mse_of(clip, bounded), mse_of(clip, free));
+    }
+  }
+}
+
+TEST_P(Rate, ABoundHoldsBesideATargetForBytes) {
+  const Clip clip = uneven_clip();
+  EncoderParams p = params_of(GetParam(), 4);
+  p.target_bytes = 30000;
+  const Stream free = encode(clip, p);
+  p.max_rate = 0.6 * highest_rate(free, 1);
+  const Stream bounded = encode(clip, p);
+  EXPECT_LE(bounded.size(), p.target_bytes);
+  EXPECT_LE(highest_rate(bounded, 1), p.max_rate);
+}
+
+TEST_P(Rate, BoundsThatCannotBe) {
+  const Clip clip = uneven_clip();
+  EncoderParams p = params_of(GetParam(), 4);
+  p.max_rate = 3000;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.max_rate = 1e6;
+  p.psnr = 40;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.psnr = 0;
+  p.lossless = true;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+  p.lossless = false;
+  p.rate_window = 0;
+  EXPECT_EQ(kind_of([&] { encode(clip, p); }), ErrorKind::kBadArgument);
+}
+
 TEST_P(Rate, ThreadsAndInstructionSetsDoNotMatter) {
   const Clip clip = clip_of("yuv420p");
   for (const bool psnr : {false, true}) {

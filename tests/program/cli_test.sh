@@ -157,8 +157,13 @@ for rate in 400kbps 0.4Mbit/s 400k 400000; do
   expect 0 encode -y clip.y4m --output=b.tvl --bitrate $rate
   check "--bitrate $rate: $(size_of b.tvl) bytes" test "$(size_of b.tvl)" -le 20000 -a "$(size_of b.tvl)" -gt 19000
 done
+expect 0 encode clip.y4m c.tvl -q 90 --preset fast --gop 2 --max-rate 300kbps --rate-window 0.2
+check "--max-rate 300k: $(size_of c.tvl) bytes" test "$(size_of c.tvl)" -le 15600 -a "$(size_of c.tvl)" -gt 13000
+refuses "--rate-window is the window of --max-rate" encode clip.y4m a.tvl -y --rate-window 2
+refuses "raise --max-rate" encode clip.y4m a.tvl -y --max-rate 1k
+refuses "use one process and one GPU" encode clip.y4m a.tvl -y --max-rate 1M --resume
 expect 0 decode a.tvl -o md5
-rm -f a.tvl b.tvl
+rm -f a.tvl b.tvl c.tvl
 
 section "help"
 expect 0 encode -h

@@ -793,6 +793,22 @@ class Videos(unittest.TestCase):
                 for a, b in zip(frame.planes, planes):
                     np.testing.assert_array_equal(a, b, name)
 
+    def test_bounds_on_the_rate(self) -> None:
+        noise = np.random.default_rng(1).integers(0, 255, (12, 30, 45), np.uint8)
+        sizes = []
+        for options in ({}, {"max_rate": 1e5, "rate_window": 0.08}, {"max_rate": 1e5, "bpp": 8}):
+            file = io.BytesIO()
+            if "bpp" not in options:
+                options["quality"] = 95
+            with trivelet.VideoWriter(file, 45, 30, "gray", 25, gop=2, **options) as w:
+                for frame in noise:
+                    w.write(frame)
+            sizes.append(len(file.getvalue()))
+        self.assertGreater(sizes[0], 12 * 30 * 45 / 2)
+        self.assertLess(max(sizes[1:]), 1.25e4 * 12 / 25 + 900)  # beside the header and the index
+        with self.assertRaises(trivelet.ArgumentError):
+            trivelet.VideoWriter(io.BytesIO(), 45, 30, "gray", 25, max_rate=1e5, psnr=40)
+
     def test_metadata(self) -> None:
         metadata = trivelet.Metadata(
             mastering_display=trivelet.MasteringDisplay(
