@@ -292,7 +292,8 @@ std::string short_help(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   const Usage* usage = usage_of(path);
   const std::string name = "trivelet " + path;
-  if (!usage || usage->first_options.empty() || !formatter) return app.help(name);
+  // CLI11 adds the command's own name.
+  if (!usage || usage->first_options.empty() || !formatter) return app.help(name.substr(0, name.rfind(' ')));
   std::string text =
       app.get_description() + "\n" + formatter->make_usage(&app, name) + formatter->make_positionals(&app);
   text += "\nThe options used most:\n";

@@ -57,7 +57,7 @@ constexpr std::array<Entry, 17> kCommands = {{
     {"bench", "Encode and decode in memory, check the result and time the stages", cli::define_bench},
     {"view", "Write a slice or three planes of a volume as a picture", cli::define_view, true},
     {"ccsds", "Still images in CCSDS 122.0-B-2: encode, decode, info, compare, bench", cli::define_ccsds},
-    {"still", "Still images in .tvs files, codecs vstc and dct: encode, decode, info", cli::define_still},
+    {"still", "Single pictures: CCSDS 122.0-B-2, vstc, dct: encode, decode, info", cli::define_still},
 }};
 
 constexpr const char* kDescription =

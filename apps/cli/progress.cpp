@@ -12,8 +12,8 @@
 
 namespace trivelet::cli {
 
-Progress::Progress(const Common& common, std::string task, std::uint64_t total)
-    : task_(std::move(task)), total_(total) {
+Progress::Progress(const Common& common, std::string task, std::uint64_t total, std::string unit)
+    : task_(std::move(task)), unit_(std::move(unit)), total_(total) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (common.progress == "json") {
     mode_ = Mode::kJson;
@@ -76,11 +76,11 @@ void Progress::draw() {
     json.member("event", "progress");
     json.member("task", task_);
     if (const char* stage = stage_) json.member("stage", stage);
-    json.member("frames", frames_.load());
-    if (read_ > 0) json.member("frames_read", read_.load());
+    json.member(unit_, frames_.load());
+    if (read_ > 0) json.member(unit_ + "_read", read_.load());
     if (total_ > 0) json.member("total", total_);
     json.member("seconds", seconds);
-    json.member("frames_per_second", seconds > 0 ? static_cast<double>(frames_) / seconds : 0.0);
+    json.member(unit_ + "_per_second", seconds > 0 ? static_cast<double>(frames_) / seconds : 0.0);
     json.end_object();
     std::fputs(json.text().c_str(), stderr);
     return;
@@ -95,14 +95,14 @@ std::string Progress::line(double seconds) const {
   const double rate = seconds > 0 ? static_cast<double>(frames) / seconds : 0.0;
   std::string text = fmt::format("{}: {}", task_, frames);
   if (total_ > 0)
-    text +=
-        fmt::format("/{} frames, {:.0f} %", total_, 100.0 * static_cast<double>(frames) / static_cast<double>(total_));
+    text += fmt::format("/{} {}, {:.0f} %", total_, unit_,
+                        100.0 * static_cast<double>(frames) / static_cast<double>(total_));
   else
-    text += " frames";
+    text += " " + unit_;
   if (read > frames) text += fmt::format(", {} read", read);
   if (const char* stage = stage_) return text + fmt::format(", {}, {:.0f} s", stage, seconds);
   if (frames == 0) return text + fmt::format(", {:.0f} s", seconds);
-  text += fmt::format(", {:.1f} frames/s", rate);
+  text += fmt::format(", {:.1f} {}/s", rate, unit_);
   if (total_ > frames) text += fmt::format(", {:.0f} s left", static_cast<double>(total_ - frames) / rate);
   return text;
 }

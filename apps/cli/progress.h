@@ -16,14 +16,16 @@ namespace trivelet::cli {
 
 class Progress {
  public:
-  /// `total` frames, 0 = unknown.
-  Progress(const Common& common, std::string task, std::uint64_t total);
+  /// `total` frames, or what else `unit` names; 0 = unknown.
+  Progress(const Common& common, std::string task, std::uint64_t total, std::string unit = "frames");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// `frames` done so far.
   void update(std::uint64_t frames) { frames_ = frames; }
+  /// One more is done, by any thread.
+  void add_done() { ++frames_; }
   /// Frames that were taken in so far, by any thread: more than are done.
   void add_read(int frames) { read_ += static_cast<std::uint64_t>(frames); }
   /// What is done now, if it is not the frames: "dividing bytes". A string literal.
@@ -40,7 +42,7 @@ class Progress {
   void erase();
 
   Mode mode_ = Mode::kNone;
-  std::string task_;
+  std::string task_, unit_;
   std::uint64_t total_;
   std::atomic<std::uint64_t> frames_ = 0;
   std::atomic<std::uint64_t> read_ = 0;

@@ -130,31 +130,42 @@ const char* state_name(SegmentState s) {
   return "?";
 }
 
+/// Decodes a stream into job.output, and says what is damaged; `name` of the stream, in messages. False = not intact.
+bool decode_stream(const std::vector<std::byte>& stream, const FileJob& job, const std::string& name,
+                   const ccsds122::DecodeParams& params, Ccsds122Codec& codec, const Common& common) {
+  const ccsds122::Decoded d = codec.decode(stream, params);
+  write_ccsds_image(job.output, image_of(d), common.overwrite);
+  for (const SegmentReport& s : d.segments)
+    if (s.state != SegmentState::kComplete)
+      log::warn("{}segment {} at byte {} is {}: {}", name, s.header.count, s.offset, state_name(s.state), s.message);
+  if (!d.ended) log::warn("{}the stream ends before its last segment", name);
+  if (d.trailing_bytes) log::warn("{}{} bytes after the last segment were ignored", name, d.trailing_bytes);
+  const double samples = static_cast<double>(d.width) * d.height;
+  log::info("{}{}x{}, {} bits{}: {:.1f} Mpixel/s", name, d.width, d.height, d.bits, d.is_signed ? " signed" : "",
+            samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
+  return d.intact();
+}
+
+ccsds122::DecodeParams decode_params(const Common& common) {
+  ccsds122::DecodeParams params;
+  params.simd = parse_simd(common.simd);
+  params.limits = limits(common);
+  return params;
+}
+
 int run_decode(const DecodeOptions& o, const Common& common) {
   const std::vector<FileJob> jobs = make_file_jobs(o.files, "." + o.extension);
   require(jobs.size() == 1 || o.index.empty(), ErrorKind::kBadArgument, "--index is for one stream");
   const DeviceChoice device = choose_device(o.device);
-  ccsds122::DecodeParams params;
-  params.simd = parse_simd(common.simd);
-  params.limits = limits(common);
+  ccsds122::DecodeParams params = decode_params(common);
   params.keep_damaged = !o.strict;
   std::vector<std::uint32_t> lengths;
   if (!o.index.empty()) lengths = ccsds122::read_index(read_bytes(o.index));
   params.segment_bytes = lengths;
   std::atomic<bool> intact = true;
   run_file_jobs(jobs, device, common.threads, [&](const FileJob& job, Ccsds122Codec& codec) {
-    const ccsds122::Decoded d = codec.decode(read_bytes(job.input), params);
-    write_ccsds_image(job.output, image_of(d), common.overwrite);
     const std::string name = jobs.size() > 1 ? job.input + ": " : "";
-    for (const SegmentReport& s : d.segments)
-      if (s.state != SegmentState::kComplete)
-        log::warn("{}segment {} at byte {} is {}: {}", name, s.header.count, s.offset, state_name(s.state), s.message);
-    if (!d.ended) log::warn("{}the stream ends before its last segment", name);
-    if (d.trailing_bytes) log::warn("{}{} bytes after the last segment were ignored", name, d.trailing_bytes);
-    const double samples = static_cast<double>(d.width) * d.height;
-    log::info("{}{}x{}, {} bits{}: {:.1f} Mpixel/s", name, d.width, d.height, d.bits, d.is_signed ? " signed" : "",
-              samples / 1e6 / (d.seconds.dwt + d.seconds.coder));
-    if (!d.intact()) intact = false;
+    if (!decode_stream(read_bytes(job.input), job, name, params, codec, common)) intact = false;
   });
   return intact ? kExitDone : kExitBadStream;
 }
@@ -194,13 +205,9 @@ void put_header(Json& json, const ccsds122::SegmentHeader& h, bool all) {
   }
 }
 
-int run_info(const InfoOptions& o, const Common& common) {
-  const std::vector<std::byte> stream = read_bytes(o.input);
+int run_info(const InfoOptions& o, const std::vector<std::byte>& stream, const Common& common) {
   ThreadPool pool(1);
-  ccsds122::DecodeParams params;
-  params.simd = parse_simd(common.simd);
-  params.limits = limits(common);
-  const std::vector<SegmentReport> segments = ccsds122::inspect(stream, params, pool);
+  const std::vector<SegmentReport> segments = ccsds122::inspect(stream, decode_params(common), pool);
   const ccsds122::SegmentHeader& h = segments.front().header;
   std::uint64_t blocks = 0;
   bool intact = true;
@@ -338,10 +345,32 @@ Action define_ccsds_info(Command& app, Common& common) {
   app.add_flag("--json", o->json, "Print JSON, with every segment and header");
   add_limit_options(app, common);
   add_log_options(app, common);
-  return [o, &common] { return run_info(*o, common); };
+  return [o, &common] { return run_info(*o, read_bytes(o->input), common); };
 }
 
 }  // namespace
+
+int encode_ccsds(const std::vector<std::string>& files, double bpp, const CcsdsInput& reading,
+                 const std::string& device, const Common& common) {
+  EncodeOptions o;
+  o.files = files;
+  o.bpp = bpp;
+  o.reading = reading;
+  o.device = device;
+  return run_encode(o, common);
+}
+
+int decode_ccsds(const std::string& input, const std::vector<std::byte>& stream, const std::string& output,
+                 const std::string& device, const Common& common) {
+  Ccsds122Codec codec(choose_device(device), common.threads, 1);
+  ccsds122::DecodeParams params = decode_params(common);
+  params.keep_damaged = true;
+  return decode_stream(stream, {input, output}, "", params, codec, common) ? kExitDone : kExitBadStream;
+}
+
+int describe_ccsds(const std::string& input, const std::vector<std::byte>& stream, bool json, const Common& common) {
+  return run_info({input, json}, stream, common);
+}
 
 Action define_ccsds(Command& app, Common& common) {
   static constexpr Subcommand kCommands[] = {

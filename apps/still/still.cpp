@@ -1,13 +1,16 @@
-// trivelet still: pictures in .tvs files: encode, decode, info.
+// trivelet still: single pictures in CCSDS 122.0 streams and .tvs files: encode, decode, info.
 
 #include <spdlog/fmt/fmt.h>
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "apps/cli/backends.h"
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
+#include "apps/cli/progress.h"
+#include "apps/still/ccsds.h"
 #include "apps/still/ccsds_image.h"
 #include "apps/still/still_codec.h"
 #include "apps/still/team.h"
@@ -26,7 +29,8 @@ struct StillEncodeOptions {
   std::vector<std::string> files;
   InputOptions reading;
   std::uint64_t frame = 0;
-  std::string codec = "vstc";
+  std::string codec;  ///< empty = by the name of the output
+  double bpp = 0;
   int qp = vstc::Params{}.qp;
   double keep = dct::Params{}.keep;
   int block = 1 << vstc::Params{}.log2_block;
@@ -173,6 +177,12 @@ void encode_picture(Encoding& encoding, const FileJob& job, int rank) {
   const Stopwatch clock;
   Outcome outcome;
   vstc::Encoded e;
+  // Of several processes one alone shows how far it is.
+  Common quiet = encoding.common;
+  if (rank != 0 || encoding.transform) quiet.progress = "never";
+  const bool together = encoding.params.team && encoding.processes > 1;
+  Progress progress(quiet, job.output, together ? 0 : vstc::searched_blocks(image, encoding.params), "blocks");
+  encoding.params.block_searched = [&] { progress.add_done(); };
   if (encoding.transform) {
     outcome = {dct::encode(image, {.qp = o.qp, .keep = o.keep}, *encoding.transform), encoding.transform->name()};
   } else if (encoding.device.gpu >= 0 && encoding.params.remember) {
@@ -182,6 +192,8 @@ void encode_picture(Encoding& encoding, const FileJob& job, int rank) {
     e = vstc::encode(image, encoding.params, encoding.pool);
     outcome = {std::move(e.bytes), "CPU", &e.statistics};
   }
+  progress.finish();
+  encoding.params.block_searched = nullptr;
   const double seconds = clock.seconds();
   if (encoding.params.team && rank != 0) return;
   FileSink file(job.output, encoding.common.overwrite);
@@ -219,8 +231,14 @@ int run_encode(const StillEncodeOptions& o, const Common& common) {
   return kExitDone;
 }
 
+/// A .tvs file, or else a CCSDS stream.
+bool is_tvs(const std::vector<std::byte>& bytes) {
+  return bytes.size() >= 4 && std::memcmp(bytes.data(), "\x89TVS", 4) == 0;
+}
+
 int run_decode(const StillDecodeOptions& o, const Common& common) {
   const std::vector<std::byte> bytes = read_bytes(o.input);
+  if (!is_tvs(bytes)) return decode_ccsds(o.input, bytes, o.output, o.device, common);
   ThreadPool pool(common.threads);
   vstc::DecodeParams params;
   params.simd = parse_simd(common.simd);
@@ -238,8 +256,9 @@ int run_decode(const StillDecodeOptions& o, const Common& common) {
   return kExitDone;
 }
 
-int run_info(const StillInfoOptions& o) {
+int run_info(const StillInfoOptions& o, const Common& common) {
   const std::vector<std::byte> bytes = read_bytes(o.input);
+  if (!is_tvs(bytes)) return describe_ccsds(o.input, bytes, o.json, common);
   const still::File file = still::read_file(bytes);
   const still::Header& h = file.header;
   const double bpp = 8 * static_cast<double>(bytes.size()) / (static_cast<double>(h.width) * h.height);
@@ -272,45 +291,88 @@ int run_info(const StillInfoOptions& o) {
   return kExitDone;
 }
 
+std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+
+/// The codec that is not said follows from the name of the output. Names of the other kind are refused.
+void choose_codec(StillEncodeOptions& o) {
+  const std::string extension = o.files.empty() ? "" : extension_of(o.files.back());
+  if (o.codec.empty()) o.codec = extension == ".tvs" ? "vstc" : "ccsds";
+  require(o.codec != "ccsds" || extension != ".tvs", ErrorKind::kBadArgument,
+          "a .tvs file has --codec vstc or dct; streams of ccsds are named .c122");
+  require(o.codec == "ccsds" || extension != ".c122", ErrorKind::kBadArgument,
+          "a .c122 file has --codec ccsds; those of vstc and dct are named .tvs");
+}
+
+int run_encode_ccsds(const StillEncodeOptions& o, const Common& common) {
+  const std::unique_ptr<Processes> all = start_processes("still encode");
+  require(!all || all->size() == 1, ErrorKind::kBadArgument,
+          "--codec ccsds runs in one process; several processes take --codec vstc or dct");
+  require(o.reading.frame_rate.empty() && o.reading.format.empty() && !o.reading.allow_outside &&
+              o.reading.sizes.size() < 2,
+          ErrorKind::kBadArgument, "--fps, --format and --allow-outside are for --codec vstc and dct");
+  CcsdsInput reading;
+  if (!o.reading.sizes.empty()) reading.size = o.reading.sizes.front();
+  reading.pixel_format = o.reading.pixel_format;
+  return encode_ccsds(o.files, o.bpp, reading, o.device, common);
+}
+
 Action define_still_encode(Command& app, Common& common) {
   auto o = std::make_shared<StillEncodeOptions>();
-  app.add_option("FILES", o->files, "IN OUT.tvs, or IN... FOLDER; pictures, or videos of which one frame is taken")
+  app.add_option("FILES", o->files,
+                 "IN OUT.c122, IN OUT.tvs, or IN... FOLDER; pictures, or videos of which one frame is taken")
       .required()
       .type_name("IN... OUT");
   app.add_option("--codec", o->codec,
-                 "vstc: blocks of variable size, intra prediction; dct: one transform of the whole picture")
-      .one_of({"vstc", "dct"})
-      .show_default();
-  app.add_option("-q,--qp", o->qp, "Quantiser: 0 the finest, 51 the coarsest; 6 more double the step")
-      .range(0, 51)
-      .show_default();
+                 "ccsds: CCSDS 122.0-B-2, grey, exact unless --bpp is given, settings by 'trivelet ccsds encode'; "
+                 "vstc: blocks of variable size, intra prediction, the smallest, very slow; dct: one transform of the "
+                 "whole picture [ccsds; vstc if OUT is a .tvs file]")
+      .one_of({"ccsds", "vstc", "dct"});
+  auto bpp = app.add_option("--bpp", o->bpp, "ccsds: bits per pixel of the stream").positive();
+  auto qp =
+      app.add_option("-q,--qp", o->qp, "vstc, dct: quantiser: 0 the finest, 51 the coarsest; 6 more double the step")
+          .range(0, 51)
+          .show_default();
   auto keep = app.add_option("--keep", o->keep, "dct: share of the coefficients to keep, lowest frequencies first")
                   .range(0.0, 1.0)
                   .show_default();
   auto block = app.add_option("--block", o->block, "vstc: side of the blocks").one_of({16, 32, 64}).show_default();
-  auto effort = app.add_option("--effort", o->effort, "vstc: effort of the search; full tries all 35 modes everywhere")
-                    .one_of({"fast", "medium", "full"})
-                    .show_default();
-  app.add_option("--frame", o->frame, "Frame of a video, from 0").show_default();
+  auto effort =
+      app.add_option(
+             "--effort", o->effort,
+             "vstc: effort of the search. Seconds of one core for 512x512 at -q 27: fast 14, medium 18, full 150; "
+             "full is never worse than medium")
+          .one_of({"fast", "medium", "full"})
+          .show_default();
+  auto frame = app.add_option("--frame", o->frame, "vstc, dct: frame of a video, from 0").show_default();
   app.add_flag("--plain-recursion", o->plain_recursion,
-               "Compute the best cost of a residual block each time instead of once: same stream, very slow");
-  app.add_flag("--plain-levels", o->plain_levels, "Round levels instead of choosing them by rate and distortion");
-  app.add_option("--share", o->sharing, "Under mpirun: processes take rows of blocks, or candidates of every block")
-      .one_of({"rows", "candidates"})
-      .show_default();
-  app.add_flag("--json", o->json, "Print JSON with size, time and counts");
+               "vstc: compute the best cost of a residual block each time instead of once: same stream, very slow");
+  app.add_flag("--plain-levels", o->plain_levels, "vstc: round levels instead of choosing them by rate and distortion");
+  auto share = app.add_option("--share", o->sharing,
+                              "vstc under mpirun: processes take rows of blocks, or candidates of every block")
+                   .one_of({"rows", "candidates"})
+                   .show_default();
+  app.add_flag("--json", o->json, "vstc, dct: print JSON with size, time and counts");
   add_device_option(app, o->device);
   add_limit_options(app, common);
   add_input_options(app, o->reading);
   add_work_options(app, common);
+  add_progress_option(app, common);
   add_overwrite_option(app, common);
   add_log_options(app, common);
-  return [o, &common, keep, block, effort] {
+  return [o, &common, bpp, qp, keep, block, effort, frame, share] {
+    choose_codec(*o);
     // An option typed is obeyed or refused.
-    const bool is_dct = o->codec == "dct";
-    require(!is_dct || (!block.typed() && !effort.typed() && !o->plain_levels && !o->plain_recursion),
-            ErrorKind::kBadArgument, "--block, --effort, --plain-levels and --plain-recursion are for --codec vstc");
-    require(is_dct || !keep.typed(), ErrorKind::kBadArgument, "--keep is for --codec dct");
+    const bool only_vstc = block.typed() || effort.typed() || share.typed() || o->plain_levels || o->plain_recursion;
+    if (o->codec == "ccsds") {
+      require(!only_vstc && !qp.typed() && !keep.typed() && !frame.typed() && !o->json, ErrorKind::kBadArgument,
+              "CCSDS streams have no --qp, --keep, --block, --effort, --share, --plain-levels, --plain-recursion, "
+              "--frame and --json; these need --codec vstc or dct. Quality is set by --bpp");
+      return run_encode_ccsds(*o, common);
+    }
+    require(!bpp.typed(), ErrorKind::kBadArgument, "--bpp is for --codec ccsds; vstc and dct have --qp");
+    require(o->codec == "vstc" || !only_vstc, ErrorKind::kBadArgument,
+            "--block, --effort, --share, --plain-levels and --plain-recursion are for --codec vstc");
+    require(o->codec == "dct" || !keep.typed(), ErrorKind::kBadArgument, "--keep is for --codec dct");
     require(!o->plain_recursion || o->device == "cpu" || o->device == "auto", ErrorKind::kBadArgument,
             "--plain-recursion is for the CPU; a GPU computes every cost once");
     return run_encode(*o, common);
@@ -333,17 +395,18 @@ Action define_still_info(Command& app, Common& common) {
   auto o = std::make_shared<StillInfoOptions>();
   app.add_option("IN", o->input, "File; - = standard input").required();
   app.add_flag("--json", o->json, "Print JSON");
+  add_limit_options(app, common);
   add_log_options(app, common);
-  return [o] { return run_info(*o); };
+  return [o, &common] { return run_info(*o, common); };
 }
 
 }  // namespace
 
 Action define_still(Command& app, Common& common) {
   static constexpr Subcommand kCommands[] = {
-      {"encode", "Encode a picture into a .tvs file", define_still_encode},
-      {"decode", "Decode a .tvs file into a picture", define_still_decode},
-      {"info", "Describe a .tvs file", define_still_info},
+      {"encode", "Encode a picture: CCSDS 122.0-B-2, vstc or dct", define_still_encode},
+      {"decode", "Decode a CCSDS stream or a .tvs file into a picture", define_still_decode},
+      {"info", "Describe a CCSDS stream or a .tvs file", define_still_info},
   };
   return define_subcommands(app, common, kCommands);
 }

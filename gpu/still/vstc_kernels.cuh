@@ -58,24 +58,24 @@ __device__ __forceinline__ int node_at(const TreeArgs& a, const Node& n, int c, 
   return a.tables->node_offset[n.path->log2_w * 7 + n.path->log2_h][c * 7 + b] + (ty << (n.path->log2_w - c)) + tx;
 }
 
-/// Cost of the levels of every sub-block of one size, less the distortion of zeros. values, magnitudes: w x h.
+/// Cost of the levels of every sub-block of one size. values, magnitudes: w x h.
 __device__ inline void cost_levels(const TreeArgs& a, const Node& n, const Costs& cost, int c, int b,
                                    const std::int16_t* values, const std::int16_t* magnitudes, int* rates,
-                                   long long* gains, int* lasts, Joint* out) {
+                                   long long* distortions, int* lasts, Joint* out) {
   const int tid = static_cast<int>(threadIdx.x), lane = tid % 32, log2_area = c + b, count = 1 << log2_area;
   const int area = n.w * n.h, log2_columns = n.path->log2_w - c, blocks = area >> log2_area;
   const int unit = log2_area + 2 * a.bits - 14, size = c * 7 + b;
   const bool small = log2_area <= 5;
-  const auto finish = [&](int block, int rate, long long gain, int last) {
+  const auto finish = [&](int block, int rate, long long distortion, int last) {
     const int tx = block & ((1 << log2_columns) - 1), ty = block >> log2_columns;
     out[node_at(a, n, c, b, tx, ty)] =
         last < 0 ? vstc::kNever
-                 : a.lambda * (rate + block_cost(a, cost, c, b, last)) - (static_cast<Joint>(gain) << unit);
+                 : a.lambda * (rate + block_cost(a, cost, c, b, last)) + (static_cast<Joint>(distortion) << unit);
   };
   if (!small) {
     for (int i = tid; i < blocks; i += kThreads) {
       rates[i] = 0;
-      gains[i] = 0;
+      distortions[i] = 0;
       lasts[i] = -1;
     }
     __syncthreads();
@@ -83,39 +83,38 @@ __device__ inline void cost_levels(const TreeArgs& a, const Node& n, const Costs
   for (int base = tid - lane; base < area; base += kThreads) {
     const int i = base + lane, block = i >> log2_area, p = i & (count - 1), px = p & ((1 << c) - 1), py = p >> c;
     int rate = 0, last = -1;
-    long long gain = 0;
+    long long distortion = 0;
     if (i < area) {
       const int x0 = (block & ((1 << log2_columns) - 1)) << c, y0 = block >> log2_columns << b;
       const int at = (y0 + py) * n.w + x0 + px, m = magnitudes[at];
       const std::uint32_t around =
           terms_around(px, py, c, b, [&](int x, int y) { return magnitudes[(y0 + y) * n.w + x0 + x]; });
       rate = level_cost(cost, log2_area, px, py, around, m);
+      const int v = values[at] < 0 ? -values[at] : values[at];
+      const std::int64_t off = v - (m ? dequantised(a, m, log2_area) : 0);
+      distortion = off * off;
       if (m) {
-        const int v = values[at] < 0 ? -values[at] : values[at];
-        const std::int64_t d = dequantised(a, m, log2_area);
-        gain = d * (2 * v - d);
         last = a.tables->rank[size][p];
       }
     }
     for (int offset = (small ? count : 32) / 2; offset > 0; offset /= 2) {
       rate += __shfl_xor_sync(kAllLanes, rate, offset);
-      gain += __shfl_xor_sync(kAllLanes, gain, offset);
+      distortion += __shfl_xor_sync(kAllLanes, distortion, offset);
       const int other = __shfl_xor_sync(kAllLanes, last, offset);
       last = other > last ? other : last;
     }
     if (small) {
-      if (p == 0 && i < area) finish(block, rate, gain, last);
-    } else if (lane == 0 && last >= 0) {
+      if (p == 0 && i < area) finish(block, rate, distortion, last);
+    } else if (lane == 0) {
       atomicAdd(&rates[block], rate);
-      atomicAdd(reinterpret_cast<unsigned long long*>(&gains[block]), static_cast<unsigned long long>(gain));
+      atomicAdd(reinterpret_cast<unsigned long long*>(&distortions[block]),
+                static_cast<unsigned long long>(distortion));
       atomicMax(&lasts[block], last);
-    } else if (lane == 0 && rate != 0) {
-      atomicAdd(&rates[block], rate);
     }
   }
   __syncthreads();
   if (!small) {
-    for (int i = tid; i < blocks; i += kThreads) finish(i, rates[i], gains[i], lasts[i]);
+    for (int i = tid; i < blocks; i += kThreads) finish(i, rates[i], distortions[i], lasts[i]);
     __syncthreads();
   }
 }
@@ -155,7 +154,6 @@ __device__ inline void cost_node(const TreeArgs& a, const Node& n, const Costs& 
     energy[at] = energy[node_at(a, n, c, b - 1, tx, 2 * ty)] + energy[node_at(a, n, c, b - 1, tx, 2 * ty + 1)];
   const Joint zero = energy[at] << 16;
   Joint best = coded[at];
-  if (best < vstc::kNever) best += zero;
   int choice = 1;
   if (c + b > 0) {
     const int divided = vstc::divided_context(c, b), across_context = vstc::across_context(c, b);
@@ -187,7 +185,7 @@ __global__ void __launch_bounds__(kThreads) cost_residual(TreeArgs a) {
   __shared__ Refs refs;
   __shared__ Modes modes;
   __shared__ int rates[kMaxArea / 64], lasts[kMaxArea / 64];
-  __shared__ long long gains[kMaxArea / 64];
+  __shared__ long long distortions[kMaxArea / 64];
   const int path = a.first_path + static_cast<int>(blockIdx.x), job = static_cast<int>(blockIdx.y);
   const int candidate = static_cast<int>(blockIdx.z) / a.planes, plane = static_cast<int>(blockIdx.z) % a.planes;
   const int tid = static_cast<int>(threadIdx.x);
@@ -224,7 +222,7 @@ __global__ void __launch_bounds__(kThreads) cost_residual(TreeArgs a) {
             m < a.threshold[c + b] ? 0 : (m * a.step_inverse[c + b] + vstc::kRound) >> vstc::kRoundBits);
       }
       __syncthreads();
-      cost_levels(a, n, cost, c, b, values, magnitudes, rates, gains, lasts, coded);
+      cost_levels(a, n, cost, c, b, values, magnitudes, rates, distortions, lasts, coded);
     }
   }
   // From single samples to the whole block.

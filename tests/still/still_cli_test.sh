@@ -39,6 +39,24 @@ expect 0 "$trivelet" still info a.tvs
 expect 0 "$trivelet" still encode a.pgm d.tvs --json
 grep -q '"residual_trials"' out.txt || fail "encode --json lacks something"
 
+# Without --codec the name says which: CCSDS 122.0, as "ccsds" writes it.
+expect 0 "$trivelet" still encode a.pgm a.c122
+expect 0 "$trivelet" ccsds encode a.pgm b.c122
+same a.c122 b.c122
+expect 0 "$trivelet" still decode a.c122 exact.pgm
+same a.pgm exact.pgm
+expect 0 "$trivelet" still info a.c122 --json
+grep -q '"type": "ccsds122"' out.txt || fail "info does not know a CCSDS stream"
+expect 0 "$trivelet" still encode a.pgm a.c122 --bpp 1 -y
+[ "$(wc -c < a.c122)" -le 384 ] || fail "--bpp 1 gave $(wc -c < a.c122) bytes"
+expect 2 "$trivelet" still encode a.pgm x.c122 -q 20
+expect 2 "$trivelet" still encode a.pgm x.tvs --bpp 1
+expect 2 "$trivelet" still encode a.pgm x.c122 --codec vstc
+expect 2 "$trivelet" still encode a.pgm x.tvs --codec ccsds
+# Progress, in a form that programs read.
+expect 0 "$trivelet" still encode a.pgm b.tvs -q 27 --progress json -y
+grep -q '"blocks": 4,.*"total": 4' err.txt || { cat err.txt >&2; fail "no progress"; }
+
 expect 0 "$trivelet" still encode a.pgm e.tvs --codec dct -q 4
 expect 0 "$trivelet" still decode e.tvs e.pgm
 expect 0 "$trivelet" still encode c.ppm e.tvs --codec dct --keep 0.3 -y
@@ -58,9 +76,9 @@ expect 2 "$trivelet" still encode a.pgm x.tvs --keep 0.5
 
 # Several pictures into a folder.
 mkdir folder
-expect 0 "$trivelet" still encode a.pgm c.ppm folder -q 27
+expect 0 "$trivelet" still encode a.pgm c.ppm folder --codec vstc -q 27
 same a.tvs folder/a.tvs
-expect 2 "$trivelet" still encode a.pgm c.ppm nofolder
+expect 2 "$trivelet" still encode a.pgm c.ppm nofolder --codec vstc
 
 # The papers' measurements, small.
 expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv
@@ -100,7 +118,7 @@ if [ -n "$mpirun" ]; then
   expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode c.ppm m.tvs -q 20 -y --share rows
   same c.tvs m.tvs
   # Pictures dealt out; one picture of dct cannot be shared.
-  expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm c.ppm folder -q 27 -y
+  expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm c.ppm folder --codec vstc -q 27 -y
   same a.tvs folder/a.tvs
   expect 0 "$mpirun" -n 2 --oversubscribe "$trivelet" still encode a.pgm c.ppm folder --codec dct --keep 0.3 -y
   same e.tvs folder/c.tvs

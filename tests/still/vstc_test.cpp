@@ -300,8 +300,16 @@ TEST(Vstc, MoreEffortAndChosenLevelsPay) {
   p.optimise_levels = false;
   EXPECT_GT(joint(p), fast);
   p.optimise_levels = true;
+  p.effort = vstc::Effort::kMedium;
+  const double medium = joint(p);
+  EXPECT_LT(medium, fast);
   p.effort = vstc::Effort::kFull;
-  EXPECT_LT(joint(p), fast);
+  EXPECT_LE(joint(p), medium);
+  // A fine step: trials of large residuals must not look cheaper than they are.
+  p.qp = 14;
+  const double full = joint(p);
+  p.effort = vstc::Effort::kMedium;
+  EXPECT_LE(full, joint(p));
 }
 
 /// A team of threads of this process.

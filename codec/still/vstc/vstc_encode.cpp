@@ -156,6 +156,7 @@ class Encoder {
         TokenReader reader{job.tokens->data()};
         Syntax<AdaptingIo>(io, picture_).block(job.bx, job.by, reader);
         if (job.bx == start_block() && job.by + 1 < high_) row_start_[static_cast<std::size_t>(job.by + 1)] = own;
+        if (params_.block_searched) params_.block_searched();
       }
     }
   }
@@ -185,6 +186,21 @@ class Encoder {
     header.format = image.format;
     header.parameters = {static_cast<std::uint8_t>(params_.log2_block), static_cast<std::uint8_t>(params_.qp)};
     return still::write_file(header, {coder.data(), coder.size()});
+  }
+
+  /// D + lambda R of the reconstructed picture and a stream of `bytes`.
+  Joint joint(std::size_t bytes) const {
+    std::int64_t squares = 0;
+    for (std::size_t i = 0; i < source_.size(); ++i)
+      for (int y = 0; y < source_[i].height; ++y) {
+        const Sample *a = source_[i].at(0, y), *b = picture_.planes[i].at(0, y);
+        for (int x = 0; x < source_[i].width; ++x) {
+          const int d = static_cast<int>(a[x]) - b[x];
+          squares += std::int64_t{d} * d;
+        }
+      }
+    const Joint lambda = SearchConstants(params_.qp, picture_.format.bits).lambda;
+    return (squares << 16) + lambda * static_cast<Joint>(8 * kBit * bytes);
   }
 
   Statistics statistics() const {
@@ -259,6 +275,7 @@ class Encoder {
       syntax.block(x, y, reader);
       if (x == start_block() && y + 1 < high_) row_start_[static_cast<std::size_t>(y + 1)] = contexts;
       done(x);
+      if (params_.block_searched) params_.block_searched();
     }
   }
 
@@ -301,19 +318,26 @@ void check(const still::Image& image, const Params& params) {
 }
 }  // namespace
 
-Encoded encode_waves(const still::Image& image, const Params& params, const MakeWaveSearch& make) {
-  check(image, params);
-  Params own = params;
-  own.team = nullptr;
-  Encoder encoder(image, own, 1);
-  encoder.search_waves(make);
-  Encoded out;
-  out.bytes = encoder.stream(image, out.statistics);
-  return out;
+namespace {
+struct Result {
+  Encoded encoded;
+  Joint joint = kNever;
+};
+
+/// The best choice for each block need not be the best for those behind it: kFull tries kMedium, too.
+template <class Run>
+Encoded best_of(const Params& params, const Run& run) {
+  Result first = run(params);
+  if (params.effort != Effort::kFull) return std::move(first.encoded);
+  Params less = params;
+  less.effort = Effort::kMedium;
+  Result second = run(less);
+  Result& better = second.joint < first.joint ? second : first;
+  better.encoded.statistics.add((&better == &first ? second : first).encoded.statistics);
+  return std::move(better.encoded);
 }
 
-Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool) {
-  check(image, params);
+Result encode_once(const still::Image& image, const Params& params, ThreadPool& pool) {
   Team* const team = params.team && params.team->size() > 1 ? params.team : nullptr;
   Params own = params;
   own.team = team && params.sharing == Sharing::kCandidates ? team : nullptr;
@@ -326,10 +350,37 @@ Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool
   } else {
     encoder.search_rows(*team);
   }
-  Encoded out;
-  out.statistics = encoder.statistics();
-  if (!team || team->rank() == 0) out.bytes = encoder.stream(image, out.statistics);
+  Result out;
+  out.encoded.statistics = encoder.statistics();
+  if (team && team->rank() != 0) return out;
+  out.encoded.bytes = encoder.stream(image, out.encoded.statistics);
+  out.joint = encoder.joint(out.encoded.bytes.size());
   return out;
+}
+}  // namespace
+
+std::uint64_t searched_blocks(const still::Image& image, const Params& params) {
+  const std::uint64_t side = std::uint64_t{1} << params.log2_block;
+  const auto blocks = [&](int size) { return (static_cast<std::uint64_t>(size) + side - 1) / side; };
+  return blocks(image.width) * blocks(image.height) * (params.effort == Effort::kFull ? 2 : 1);
+}
+
+Encoded encode_waves(const still::Image& image, const Params& params, const MakeWaveSearch& make) {
+  check(image, params);
+  return best_of(params, [&](Params own) {
+    own.team = nullptr;
+    Encoder encoder(image, own, 1);
+    encoder.search_waves(make);
+    Result out;
+    out.encoded.bytes = encoder.stream(image, out.encoded.statistics);
+    out.joint = encoder.joint(out.encoded.bytes.size());
+    return out;
+  });
+}
+
+Encoded encode(const still::Image& image, const Params& params, ThreadPool& pool) {
+  check(image, params);
+  return best_of(params, [&](const Params& own) { return encode_once(image, own, pool); });
 }
 
 }  // namespace trivelet::vstc

@@ -604,8 +604,14 @@ Joint Search::levels(Sheets& s, int mode_index, int a, int b, int tx, int ty) {
     l.around[at] = 0;
   }
   for (int k = 0; k < count; ++k) l.magnitude[l.places[k]] = 0;
-  const Joint zero = s.squares(mode_index, tx << a, ty << b, sub_w, 1 << b) << 16;
-  return zero - (gain << (log2_area + 2 * bits_ - 14)) + weighed(rate);
+  // The distortion is that of the coefficients, not the residual's squares less the gain: the transforms are
+  // orthonormal but for a thousandth, and a thousandth of a large residual is more than its distortion.
+  std::int64_t squares = 0;
+  for (int i = 0; i < sub_w; ++i) {
+    const std::int16_t* row = values + ((tx << a) + i) * s.down_stride + lane;
+    for (int j = 0; j < 1 << b; ++j) squares += std::int64_t{row[j] * row[j]};
+  }
+  return ((squares - gain) << (log2_area + 2 * bits_ - 14)) + weighed(rate);
 }
 
 Joint Search::last_cost(int log2_w, int log2_h, int at) const {
