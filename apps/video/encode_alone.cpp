@@ -6,6 +6,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/video/encode_job.h"
+#include "apps/video/lossless_estimate.h"
 #include "codec/threads/prefetch.h"
 #include "codec/threads/trace.h"
 #include "trivelet/scene_cuts.h"
@@ -51,7 +52,9 @@ bool push_all(EncodeJob& job, Encoder& encoder, AloneTimes& times) {
                   if (job.digest) job.digest->add(gop);
                   return true;
                 });
+  LosslessEstimate lossless(job);
   while (const Gop* gop = gops.next()) {
+    lossless.add(*gop);
     encoder.push(*gop);
     progress.update(encoder.stats().frames);
   }
@@ -61,6 +64,7 @@ bool push_all(EncodeJob& job, Encoder& encoder, AloneTimes& times) {
   progress.stage("finishing the stream");
   encoder.finish();  // while the memory of `gops` is kept: to give it back waits for all that a device does
   progress.finish();
+  lossless.tell();
   return true;
 }
 

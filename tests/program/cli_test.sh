@@ -162,6 +162,12 @@ check "--max-rate 300k: $(size_of c.tvl) bytes" test "$(size_of c.tvl)" -le 1560
 refuses "--rate-window is the window of --max-rate" encode clip.y4m a.tvl -y --rate-window 2
 refuses "raise --max-rate" encode clip.y4m a.tvl -y --max-rate 1k
 refuses "use one process and one GPU" encode clip.y4m a.tvl -y --max-rate 1M --resume
+for preset in fast medium; do
+  expect 0 encode clip.y4m c.tvl -y --preset $preset --bpp 24
+  expect_text err.txt '^trivelet: warning: --bpp 24 is more than the video takes without loss, about [0-9]+ % of that by'
+  expect 0 encode clip.y4m c.tvl -y --preset $preset --bpp 1
+  check "a warning of a small target" test ! -s err.txt -o -z "$(grep 'without loss' err.txt)"
+done
 expect 0 decode a.tvl -o md5
 rm -f a.tvl b.tvl c.tvl
 
