@@ -2,6 +2,7 @@
 #include "codec/encoder/encoder_context.h"
 
 #include <cstring>
+#include <optional>
 
 #include "codec/cpu/gop_lanes.h"
 #include "codec/cpu/motion_gop.h"
@@ -9,6 +10,7 @@
 #include "codec/encoder/key_plan.h"
 #include "codec/format/container.h"
 #include "codec/motion/level_choice.h"
+#include "codec/threads/trace.h"
 #include "codec/transform/frame_gains.h"
 
 namespace trivelet {
@@ -64,7 +66,9 @@ GopChoices EncoderContext::choices(const PendingGop& p, double step) const {
 void EncoderContext::look_at_motion(const Gop& gop, PendingGop& p) {
   p.levels = header.temporal_levels;
   if (!header.levels_by_gop && params.motion != Motion::kAuto) return;
+  const trace::Span span("choose levels");
   const LevelChoice choice = timed(&EncoderStages::transform, false, [&] {
+    if (const std::optional<LevelChoice> made = coder->choose_levels(gop, header.temporal_levels)) return *made;
     return choose_levels(gop, header.video.format.bits, header.temporal_levels, pool, params.simd);
   });
   if (header.levels_by_gop) p.levels = choice.levels;

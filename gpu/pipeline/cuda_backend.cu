@@ -18,6 +18,7 @@
 #include "codec/threads/parallel.h"
 #include "codec/threads/trace.h"
 #include "gpu/device/sample_upload.h"
+#include "gpu/motion/level_choice.h"
 #include "gpu/motion/motion_ahead.h"
 #include "gpu/motion/motion_search.h"
 #include "gpu/pipeline/pipeline.h"
@@ -154,6 +155,7 @@ class CudaEncoder final : public GopEncoder {
         slots_(header.motion && !ahead_ ? 1 : pipeline.slots),
         outstanding_(header.motion && !ahead_ ? 0 : pipeline.outstanding),
         pipeline_(header, beside_searches(pipeline), &pool_) {
+    if (ahead_ || search_) levels_ = std::make_unique<DeviceLevelChoice>(header, device_);
     if (header.motion && !ahead_) motion_ = make_motion_decisions(header, options, search_.get());
   }
 
@@ -168,6 +170,10 @@ class CudaEncoder final : public GopEncoder {
   void push_again(const Gop& gop, const GopChoices& choices) override { push(gop, choices, true); }
   double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
     return motion_ ? motion_->squared_error(gop, choices, cuts) : -1;
+  }
+  std::optional<LevelChoice> choose_levels(const Gop& gop, int most) override {
+    if (!levels_) return std::nullopt;
+    return error_.guard([&] { return levels_->choose(gop, most); });
   }
   void wait_for_samples() noexcept override {
     if (ahead_) ahead_->wait_uploaded();
@@ -197,8 +203,10 @@ class CudaEncoder final : public GopEncoder {
   PipelineOptions beside_searches(PipelineOptions options) const {
     options.slots = slots_;
     options.outstanding = outstanding_;
-    if (options.max_memory > 0)
+    if (options.max_memory > 0) {
       options.max_memory -= ahead_ ? ahead_->device_bytes() : search_ ? search_->device_bytes() : 0;
+      if (ahead_ || search_) options.max_memory -= DeviceLevelChoice::device_bytes(header_);
+    }
     return options;
   }
   void push(const Gop& gop, const GopChoices& choices, bool again);
@@ -216,6 +224,7 @@ class CudaEncoder final : public GopEncoder {
   ThreadPool pool_;
   std::unique_ptr<MotionAhead> ahead_;          // null: the GOPs of a stream with motion are in flight alone
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
+  std::unique_ptr<DeviceLevelChoice> levels_;   // beside either search
   int slots_, outstanding_;                     // of the pipeline, as many as are wanted
   EncodePipeline pipeline_;
   bool reserved_ = false;                    // memory for ahead_, and for later allocations

@@ -80,6 +80,7 @@ TEST(LevelChoice, DependsNeitherOnThreadsNorOnInstructions) {
       const LevelChoice got = chosen_levels(gop, clip.info, 5, 3, simd);
       EXPECT_EQ(got.levels, wanted.levels) << to_string(simd);
       EXPECT_EQ(got.moves, wanted.moves) << to_string(simd);
+      EXPECT_EQ(got.lost, wanted.lost) << to_string(simd);
     }
   }
 }

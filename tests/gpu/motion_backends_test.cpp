@@ -16,6 +16,7 @@
 #include "codec/motion/motion_field.h"
 #include "codec/threads/parallel.h"
 #include "gpu/device/device.h"
+#include "gpu/motion/level_choice.h"
 #include "gpu/motion/motion_ahead.h"
 #include "gpu/motion/motion_search.h"
 #include "tests/support/backends_support.h"
@@ -455,6 +456,63 @@ TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
     }
     EXPECT_TRUE(many && two && none) << many << two << none;
   }
+}
+
+// Noise whose pictures move a little, so that some blocks are lost at each distance.
+Clip drifting_noise(int width, int height, const char* format, int frames) {
+  const VideoInfo info = test::video(width, height, format, static_cast<std::uint64_t>(frames));
+  Clip clip = test::make_clip(info, frames, frames, Pattern::kNoise, 3);
+  const int bytes = info.format.bytes_per_sample();
+  const MutableVolumeView v = clip.gops[0].plane(0);
+  std::mt19937 random(5);
+  for (int t = 1; t < frames; ++t)
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x) {
+        const bool keeps = (x / 32 + y / 32 + static_cast<int>(random() % 8)) % 4 != 0;
+        const int from = std::max(0, x - 4);
+        if (keeps)
+          std::memcpy(v.row(t, y) + x * bytes, v.row(t - 1, std::max(0, y - 4)) + from * bytes,
+                      static_cast<std::size_t>(bytes));
+      }
+  return clip;
+}
+
+TEST(LevelChoices, AreTheSameOnADevice) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  struct Case {
+    int width, height, frames;
+    const char* format;
+  };
+  std::vector<Case> cases = {{48, 40, 1, "gray"},     {7, 90, 4, "gray"},   {40, 33, 3, "yuv420p10le"},
+                             {52, 41, 9, "gray16le"}, {61, 40, 17, "gbrp"}, {37, 65, 8, "yuv422p12le"},
+                             {240, 216, 2, "yuv420p"}};
+  if (!kEmulated || test::full())
+    for (const Case& c : {Case{720, 576, 32, "yuv420p"}, {1920, 1080, 33, "yuv420p"}, {2100, 2000, 10, "gray"}})
+      cases.push_back(c);
+  ThreadPool pool(4);
+  bool some = false;  // a share of the blocks is lost
+  for (const Case& c : cases)
+    for (const bool drifts : {false, true}) {
+      const VideoInfo info = test::video(c.width, c.height, c.format, static_cast<std::uint64_t>(c.frames));
+      const Clip clip = drifts ? drifting_noise(c.width, c.height, c.format, c.frames)
+                               : test::make_clip(info, c.frames, c.frames, Pattern::kTexture, 7);
+      EncoderParams p = lossy(60, 1, 2, 32);
+      p.motion = Motion::kOn;
+      p.temporal_levels = -1;
+      p.gop_frames = c.frames;
+      const StreamHeader header = make_header(info, resolve(info, p));
+      gpu::DeviceLevelChoice device(header, 0);
+      for (const int most : {5, 1}) {
+        const LevelChoice expected = choose_levels(clip.gops[0], info.format.bits, most, pool, SimdLevel::kBest),
+                          got = device.choose(clip.gops[0], most);
+        const std::string name = std::to_string(c.width) + "x" + std::to_string(c.height) + " " + c.format;
+        EXPECT_EQ(got.lost, expected.lost) << name;
+        EXPECT_EQ(got.levels, expected.levels) << name;
+        EXPECT_EQ(got.moves, expected.moves) << name;
+        for (const int percentage : got.lost) some = some || (percentage > 0 && percentage < 100);
+      }
+    }
+  EXPECT_TRUE(some);
 }
 
 }  // namespace
