@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "apps/gst/formats.h"
@@ -92,13 +93,15 @@ class Splitter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// The description of the pictures for GStreamer. Throws Unsupported if their sizes overflow its numbers.
-GstVideoInfo video_info_of(const VideoInfo& info) {
+/// The description of the pictures for GStreamer, in planes or another format with their samples. Throws Unsupported if
+/// their sizes overflow its numbers.
+GstVideoInfo video_info_of(const VideoInfo& info, std::optional<GstVideoFormat> format = {}) {
   GstVideoInfo wanted;
   gst_video_info_init(&wanted);
-  require(gst::format_for(info.format) != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
+  if (!format) format = gst::format_for(info.format);
+  require(*format != GST_VIDEO_FORMAT_UNKNOWN, ErrorKind::kUnsupported,
           "GStreamer has no name for " + trivelet::to_string(info.format));
-  require(gst::describe(info, wanted), ErrorKind::kUnsupported,
+  require(gst::describe(info, *format, wanted), ErrorKind::kUnsupported,
           "GStreamer does not support pictures of " + std::to_string(info.width) + "x" + std::to_string(info.height) +
               ": their bytes do not fit into its numbers");
   return wanted;
@@ -189,9 +192,29 @@ void reset(TvlDec* self) {
   self->ahead->clear();
 }
 
+/// Whether what comes behind takes this format.
+bool is_taken(TvlDec* self, const VideoInfo& info, GstVideoFormat format) {
+  const GstVideoInfo wanted = video_info_of(info, format);
+  GstCaps* allowed = gst_pad_get_allowed_caps(self->src);
+  GstCaps* caps = gst_video_info_to_caps(&wanted);
+  const bool taken = allowed == nullptr || gst_caps_can_intersect(caps, allowed) != FALSE;
+  gst_caps_unref(caps);
+  if (allowed != nullptr) gst_caps_unref(allowed);
+  return taken;
+}
+
+/// In planes, unless only NV12 or P010 is taken.
+GstVideoInfo shown_as(TvlDec* self, const VideoInfo& info) {
+  const GstVideoFormat interleaved = gst::interleaved_format_for(info.format);
+  if (interleaved == GST_VIDEO_FORMAT_UNKNOWN || is_taken(self, info, gst::format_for(info.format)) ||
+      !is_taken(self, info, interleaved))
+    return video_info_of(info);
+  return video_info_of(info, interleaved);
+}
+
 /// Caps, then the segment: nothing may come before them.
 bool announce(TvlDec* self, const VideoInfo& info) {
-  const GstVideoInfo wanted = video_info_of(info);
+  const GstVideoInfo wanted = shown_as(self, info);
   if (!self->has_caps || !gst_video_info_is_equal(&wanted, &self->shown)) {
     GstCaps* caps = gst_video_info_to_caps(&wanted);
     const bool taken = gst_pad_push_event(self->src, gst_event_new_caps(caps)) != FALSE;
@@ -388,7 +411,7 @@ static void tvl_dec_class_init(TvlDecClass* type) {
       object, kGops,
       g_param_spec_uint64("gops-decoded", "GOPs", "Number of GOPs decoded; to be read while nothing flows", 0,
                           G_MAXUINT64, 0, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
-  GstCaps* caps = gst_caps_from_string(("video/x-raw, format=" + std::string(gst::format_names())).c_str());
+  GstCaps* caps = gst_caps_from_string(gst::raw_caps());
   gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
   gst_caps_unref(caps);
   gst_element_class_add_static_pad_template(element, &sink_template);

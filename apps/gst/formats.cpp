@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace trivelet::gst {
@@ -51,6 +52,46 @@ constexpr Known kKnown[] = {
     {GST_VIDEO_FORMAT_GBRA_12LE, rgb(12, true)},
 };
 
+// Luma, then U and V in turns.
+constexpr Known kInterleaved[] = {
+    {GST_VIDEO_FORMAT_NV12, yuv(1, 1, 8)},
+    {GST_VIDEO_FORMAT_P010_10LE, yuv(1, 1, 10)},
+};
+
+bool is_interleaved(GstVideoFormat format) {
+  return std::any_of(std::begin(kInterleaved), std::end(kInterleaved),
+                     [&](const Known& known) { return known.format == format; });
+}
+
+/// Samples of a component in a frame: they begin at `data`, and stand `step` samples apart.
+struct Samples {
+  std::uint8_t* data;
+  std::ptrdiff_t stride;
+  int step;
+};
+
+Samples samples_of(const GstVideoFrame& frame, int component) {
+  const bool interleaved = is_interleaved(GST_VIDEO_FRAME_FORMAT(&frame)) && component > 0;
+  const int plane = interleaved ? 1 : component;
+  const bool wide = pixel_format_of(GST_VIDEO_FRAME_FORMAT(&frame))->bits > 8;
+  return {static_cast<std::uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane)) +
+              (interleaved ? (component - 1) * (wide ? 2 : 1) : 0),
+          GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane), interleaved ? 2 : 1};
+}
+
+/// By how many bits the samples of a frame are shifted to the left.
+int shift_of(const GstVideoFrame& frame) {
+  return GST_VIDEO_FRAME_FORMAT(&frame) == GST_VIDEO_FORMAT_P010_10LE ? 6 : 0;
+}
+
+template <class From, class To>
+void copy_row(const From* from, int from_step, To* to, int to_step, int count, int shift) {
+  for (int x = 0; x < count; ++x) {
+    const int v = from[x * from_step];
+    to[x * to_step] = static_cast<To>(shift > 0 ? v << shift : v >> -shift);
+  }
+}
+
 bool same_planes(PixelFormat a, const PixelFormat& b) {
   a.bits = b.bits;
   return a == b;
@@ -60,6 +101,8 @@ bool same_planes(PixelFormat a, const PixelFormat& b) {
 
 std::optional<PixelFormat> pixel_format_of(GstVideoFormat format) {
   for (const Known& known : kKnown)
+    if (known.format == format) return known.samples;
+  for (const Known& known : kInterleaved)
     if (known.format == format) return known.samples;
   return std::nullopt;
 }
@@ -73,38 +116,47 @@ GstVideoFormat format_for(const PixelFormat& format) {
   return best != nullptr ? best->format : GST_VIDEO_FORMAT_UNKNOWN;
 }
 
-const char* format_names() {
-  static const std::string names = [] {
-    std::string all;
+GstVideoFormat interleaved_format_for(const PixelFormat& format) {
+  for (const Known& known : kInterleaved)
+    if (known.samples == format) return known.format;
+  return GST_VIDEO_FORMAT_UNKNOWN;
+}
+
+const char* raw_caps() {
+  static const std::string caps = [] {
+    std::string others;
+    for (const auto* known = std::begin(kInterleaved); known != std::end(kInterleaved); ++known)
+      others += std::string(", ") + gst_video_format_to_string(known->format);
     for (const Known& known : kKnown)
-      all += (all.empty() ? "{ " : ", ") + std::string(gst_video_format_to_string(known.format));
-    return all + " }";
+      if (known.format != GST_VIDEO_FORMAT_I420) others += std::string(", ") + gst_video_format_to_string(known.format);
+    // The order counts between structures, not between the formats of one.
+    return "video/x-raw, format=I420; video/x-raw, format={" + others.substr(1) + " }";
   }();
-  return names.c_str();
+  return caps.c_str();
 }
 
 void copy_out(const Gop& gop, int index, const PixelFormat& format, GstVideoFrame& frame) {
   const PixelFormat to = *pixel_format_of(GST_VIDEO_FRAME_FORMAT(&frame));
-  const int shift = to.bits - format.bits;
+  const int shift = to.bits - format.bits + shift_of(frame);
   for (int c = 0; c < gop.components(); ++c) {
     const VolumeView from = gop.plane(c);
-    auto* data = static_cast<std::uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, c));
-    const std::ptrdiff_t stride = GST_VIDEO_FRAME_PLANE_STRIDE(&frame, c);
+    const auto [data, stride, step] = samples_of(frame, c);
     for (int y = 0; y < from.shape.height; ++y) {
-      const std::byte* in = from.row(index, y);
+      const auto* in = reinterpret_cast<const std::uint8_t*>(from.row(index, y));
+      const auto* wide_in = reinterpret_cast<const std::uint16_t*>(in);
       std::uint8_t* out = data + y * stride;
-      if (shift == 0) {
+      auto* wide_out = reinterpret_cast<std::uint16_t*>(out);
+      const int width = from.shape.width;
+      if (shift == 0 && step == 1)
         std::memcpy(out, in, from.row_bytes());
-        continue;
-      }
-      for (int x = 0; x < from.shape.width; ++x) {
-        int v = from.bytes_per_sample == 1 ? static_cast<int>(in[x]) : reinterpret_cast<const std::uint16_t*>(in)[x];
-        v = shift > 0 ? v << shift : v >> -shift;
-        if (to.bits <= 8)
-          out[x] = static_cast<std::uint8_t>(v);
-        else
-          reinterpret_cast<std::uint16_t*>(out)[x] = static_cast<std::uint16_t>(v);
-      }
+      else if (to.bits <= 8 && from.bytes_per_sample == 1)
+        copy_row(in, 1, out, step, width, shift);
+      else if (to.bits <= 8)
+        copy_row(wide_in, 1, out, step, width, shift);
+      else if (from.bytes_per_sample == 1)
+        copy_row(in, 1, wide_out, step, width, shift);
+      else
+        copy_row(wide_in, 1, wide_out, step, width, shift);
     }
   }
 }
@@ -112,15 +164,23 @@ void copy_out(const Gop& gop, int index, const PixelFormat& format, GstVideoFram
 void copy_in(const GstVideoFrame& frame, Gop& gop, int index) {
   for (int c = 0; c < gop.components(); ++c) {
     const MutableVolumeView to = gop.plane(c);
-    const auto* data = static_cast<const std::uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, c));
-    const std::ptrdiff_t stride = GST_VIDEO_FRAME_PLANE_STRIDE(&frame, c);
-    for (int y = 0; y < to.shape.height; ++y) std::memcpy(to.row(index, y), data + y * stride, to.row_bytes());
+    const auto [data, stride, step] = samples_of(frame, c);
+    for (int y = 0; y < to.shape.height; ++y) {
+      const std::uint8_t* in = data + y * stride;
+      auto* out = reinterpret_cast<std::uint8_t*>(to.row(index, y));
+      if (step == 1 && shift_of(frame) == 0)
+        std::memcpy(out, in, to.row_bytes());
+      else if (to.bytes_per_sample == 1)
+        copy_row(in, step, out, 1, to.shape.width, 0);
+      else
+        copy_row(reinterpret_cast<const std::uint16_t*>(in), step, reinterpret_cast<std::uint16_t*>(out), 1,
+                 to.shape.width, -shift_of(frame));
+    }
   }
 }
 
-bool describe(const VideoInfo& from, GstVideoInfo& to) {
-  if (!gst_video_info_set_format(&to, format_for(from.format), static_cast<guint>(from.width),
-                                 static_cast<guint>(from.height)))
+bool describe(const VideoInfo& from, GstVideoFormat format, GstVideoInfo& to) {
+  if (!gst_video_info_set_format(&to, format, static_cast<guint>(from.width), static_cast<guint>(from.height)))
     return false;
   if (from.frame_rate.num > 0) {
     to.fps_n = from.frame_rate.num;

@@ -9,22 +9,25 @@
 
 namespace trivelet::gst {
 
-/// Formats with the same samples as ours, in the lower bits of bytes or words.
+/// Formats with the same samples as ours: in the lower bits of bytes or words, or like P010 in the upper ones.
 std::optional<PixelFormat> pixel_format_of(GstVideoFormat format);
-/// The format of the same planes with the fewest sufficient bits; if none suffices, the one with the most. UNKNOWN if
-/// GStreamer has no such planes.
+/// The planar format with the fewest sufficient bits; if none suffices, the one with the most. UNKNOWN if GStreamer has
+/// no such planes.
 GstVideoFormat format_for(const PixelFormat& format);
-/// All names, for caps: "{ GRAY8, I420, ... }".
-const char* format_names();
+/// The same samples with U and V in one plane, NV12 or P010; UNKNOWN if there is no such format.
+GstVideoFormat interleaved_format_for(const PixelFormat& format);
+/// Caps of all formats. Plain YUV comes first: a source that can do everything takes it.
+const char* raw_caps();
 
-/// Copies frame `index` of `gop` into `frame`, whose format is format_for(): shifted to its bits.
+/// Copies frame `index` of `gop` into `frame`, whose format is format_for() or interleaved_format_for(): shifted to its
+/// bits.
 void copy_out(const Gop& gop, int index, const PixelFormat& format, GstVideoFrame& frame);
 /// `frame` into frame `index` of `gop`, exactly.
 void copy_in(const GstVideoFrame& frame, Gop& gop, int index);
 
-/// Converts to GStreamer's description of a video, and back. False if its numbers cannot hold the sizes of such
-/// pictures: `to` must then not be used.
-bool describe(const VideoInfo& from, GstVideoInfo& to);
+/// Converts to GStreamer's description of a video in `format`, and back. False if its numbers cannot hold the sizes of
+/// such pictures: `to` must then not be used.
+bool describe(const VideoInfo& from, GstVideoFormat format, GstVideoInfo& to);
 VideoInfo describe(const GstVideoInfo& from);
 
 }  // namespace trivelet::gst

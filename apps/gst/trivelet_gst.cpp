@@ -26,4 +26,4 @@ gboolean init(GstPlugin* plugin) {
 
 #define PACKAGE "trivelet"
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, trivelet, "Trivelet, a 3D wavelet codec", init,
-                  TRIVELET_VERSION, GST_LICENSE_UNKNOWN, "Trivelet", "Trivelet")
+                  TRIVELET_VERSION, "Apache-2.0", "Trivelet", "Trivelet")

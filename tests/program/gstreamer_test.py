@@ -119,6 +119,40 @@ def main() -> int:
             video = json.loads(subprocess.run([program, "info", back, "--json"], capture_output=True).stdout)["video"]
             check(video["pixel_format"] == pixels and video["frame_rate"] == "30000/1001", f"tvlenc {pixels}: {video}")
             check(abs(video["duration_seconds"] - FRAMES * 1001 / 30000) < 1e-6, f"tvlenc {pixels}: lasts {video}")
+        # A source of everything gives plain YUV. Into Matroska, beside sound; motion has GOPs that depend on others.
+        both = folder / "both.mkv"
+        test_pictures = ["videotestsrc", f"num-buffers={FRAMES}", "!", "video/x-raw,width=96,height=64,framerate=25/1"]
+        deep = ["queue", "max-size-time=0", "max-size-bytes=0", "max-size-buffers=0"]
+        launch(*test_pictures, "!", "tvlenc", "motion=on", "gop=8", "!", "matroskamux", "name=m", "!", "filesink",
+               f"location={both}", "audiotestsrc", "num-buffers=50", "!", *deep, "!", "audioconvert", "!",
+               "audio/x-raw,format=S16LE", "!", "m.")  # fmt: skip
+        result = subprocess.run([program, "verify", both, "--json"], capture_output=True, text=True)
+        told = json.loads(result.stdout or "{}")
+        check(told.get("intact") and told.get("frames") == FRAMES, f"into Matroska: {result.stdout[:300]}")
+        told = json.loads(subprocess.run([program, "info", both, "--json"], capture_output=True).stdout)
+        check(told["video"]["pixel_format"] == "yuv420p" and told["video"]["frame_rate"] == "25/1", f"{told['video']}")
+        keys = [line for line in ffmpeg("-i", both, "-map", "0:v", "-c", "copy", "-f", "framecrc", "-").stdout.decode().splitlines()
+                if not line.startswith("#")]  # fmt: skip
+        check(len(keys) == FRAMES // 8 + 1 and "F=0x0" not in keys[0] and "F=0x0" in keys[1], f"key blocks: {keys}")
+        said = subprocess.run([sys.argv[3], both, "0.801", "0.3201"], env=environment, capture_output=True, text=True, timeout=120)
+        check([round(int(line.split()[0]) / 4e7) for line in said.stdout.splitlines()] == [20, 8], f"seeks there: {said.stdout}")
+        # U and V in one plane, in and out.
+        for layout, pixels in (("NV12", "yuv420p"), ("P010_10LE", "yuv420p10le")):
+            kinds = f"video/x-raw,format={layout}"
+            raw, back, again = folder / "in.raw", folder / "back.tvl", folder / "again.raw"
+            pictures = [*test_pictures[:-1], f"{kinds},{test_pictures[-1].partition(',')[2]}", "!"]
+            launch(*pictures, "tvlenc", "lossless=true", "!", "filesink", f"location={back}")
+            launch(*pictures, "filesink", f"location={raw}")
+            launch("filesrc", f"location={back}", "!", "tvldec", "!", kinds, "!", "filesink", f"location={again}")
+            check(again.read_bytes() == raw.read_bytes(), f"{layout}: exact")
+            video = json.loads(subprocess.run([program, "info", back, "--json"], capture_output=True).stdout)["video"]
+            check(video["pixel_format"] == pixels, f"{layout}: {video}")
+        # Rates.
+        noise = [*test_pictures[:2], "pattern=snow", *test_pictures[2:]]
+        for options, most in ((["bitrate=200"], 200), (["preset=fast", "gop=4", "max-bitrate=200"], 220)):
+            launch(*noise, "!", "tvlenc", *options, "!", "filesink", f"location={back}")
+            rate = back.stat().st_size * 8 / (FRAMES / 25) / 1000
+            check(most * 0.7 < rate <= most, f"tvlenc {options}: {rate} kbit/s")
         # Damage is an error of the pipeline, not a crash.
         whole = stream.read_bytes()
         for at in (3, 30, 300, len(whole) // 2):
