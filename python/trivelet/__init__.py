@@ -63,3 +63,6 @@ __all__ = [
 def library_version() -> str:
     """Of the library that was loaded."""
     return str(_loaded.tvl_version().decode())
+
+
+__version__ = library_version()

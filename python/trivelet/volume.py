@@ -23,6 +23,8 @@ from .errors import ArgumentError, Error, StreamError
 
 AXES = "tzyxc"
 _TYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]  # in the order of TVL_U8 ..
+_STORED = {"b1": ["u1"], "f2": ["i2", "f4"]}  # types that streams hold as others; their settings name the array's
+_NAMED = {"bool": "b1", "float16": "f2"}
 _PROFILES = ["fast", "dense"]
 _TRANSFORMS = ["auto", "wavelet", "prediction"]
 _EFFORTS = ["fast", "medium", "slow"]
@@ -115,6 +117,46 @@ def _axes_of(array: Array, axes: Optional[str]) -> str:
     return axes
 
 
+def stored_types(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The types of which streams hold an array of `dtype`: the first one exactly, the last one with errors, too."""
+    names = _STORED.get(dtype.kind + str(dtype.itemsize))
+    return [np.dtype(dtype.str[0].replace("|", "=") + name) for name in names] if names else [dtype]
+
+
+def _ordered(bits: Array) -> Array:
+    """The bits of float16 as numbers in the order of the values."""
+    return np.where(bits < 0, ~(bits & np.int16(0x7FFF)), bits).astype(bits.dtype)
+
+
+def to_stored(array: Array, stored: np.dtype[Any]) -> Array:
+    """What a stream holds for an array: one of stored_types()."""
+    if array.dtype.kind == "b":
+        return array.view(stored)
+    return _ordered(array.view(stored)) if stored.kind == "i" and array.dtype.kind == "f" else array.astype(stored, copy=False)
+
+
+def as_type(array: Array, dtype: np.dtype[Any]) -> Array:
+    """An array of `dtype` of what a stream holds for it."""
+    if array.dtype == dtype:
+        return array
+    if dtype.kind == "b":
+        mask: Array = array != 0
+        return mask
+    if array.dtype.kind == "i":
+        bits = np.where(array < 0, ~array | np.int16(-0x8000), array)
+        return bits.astype(dtype.str[0] + "i2").view(dtype)
+    limit = float(np.finfo(np.float16).max)
+    return np.where(np.isinf(array), array, np.clip(array, -limit, limit)).astype(dtype)
+
+
+def _bound_of_half(array: Array, max_error: float) -> float:
+    """The bound for float32, so that rounding to float16 keeps `max_error`: the rounded value errs by at most twice as
+    much, because the original is a float16, and by at most half a step more."""
+    finite = np.abs(array[np.isfinite(array)])
+    half_step = float(np.spacing(finite.max())) / 2 if finite.size else 0.0
+    return max(max_error / 2, max_error - half_step)
+
+
 def _with_all_axes(array: Array, axes: str) -> Array:
     return array[tuple(slice(None) if a in axes else np.newaxis for a in AXES)]
 
@@ -142,7 +184,7 @@ def _describe(array: Array) -> Any:
     volume = _library.make(_library.Volume)
     code = array.dtype.kind + str(array.dtype.itemsize)
     if code not in _TYPES:
-        raise ArgumentError(f"an array of {array.dtype}; there are integers of 8 to 64 bits, float32 and float64")
+        raise ArgumentError(f"an array of {array.dtype}; there are bool, integers of 8 to 64 bits, and floats of 16 to 64")
     if array.size == 0:
         raise ArgumentError(f"an array without voxels, of shape {array.shape}")
     volume.type = _TYPES.index(code)
@@ -187,8 +229,8 @@ def encode(
     >>> int(abs(about - array).max()) <= 5
     True
 
-    array: integers of 8 to 64 bits, float32 or float64 in either byte order, with 1 to 5 axes. It is copied only if
-    its rows have gaps. Arrays of other libraries are accepted by DLPack. Arrays in GPU memory
+    array: bool, integers of 8 to 64 bits, float16, float32 or float64 in either byte order, with 1 to 5 axes. It is
+    copied only if it is float16 or its rows have gaps. Bool is coded as a mask. Arrays of other libraries are accepted by DLPack. Arrays in GPU memory
     (`__cuda_array_interface__` or DLPack) must have rows without gaps.
     max_error: bound of every voxel's error, in units of the array.
     quality: 0..100. psnr: dB, with the largest minus the least value as the peak.
@@ -210,7 +252,14 @@ def encode(
     far = on_device(array)
     given = far.view if far else on_host(array)
     axes = _axes_of(given, axes)
-    full = _with_all_axes(given, axes)
+    exact = all(want is None for want in (quality, psnr, bpp, size, ratio)) and not max_error
+    stored = stored_types(given.dtype)[0 if exact else -1]
+    if stored != given.dtype:
+        if far:
+            raise ArgumentError(f"an array on a GPU of {given.dtype}; there are integers of 8 to 64 bits, float32 and float64")
+        if max_error and given.dtype.kind == "f":
+            max_error = _bound_of_half(given, max_error)
+    full = _with_all_axes(given if far else to_stored(given, stored), axes)
     volume = _describe(full)
     if not _rows_without_gaps(full):
         if far:
@@ -231,7 +280,7 @@ def encode(
     if size is not None:
         params.total_bytes = int(positive("size", operator.index(size)))
     if ratio is not None:
-        params.total_bytes = max(1, int(full.nbytes / positive("ratio", ratio)))
+        params.total_bytes = max(1, int(given.nbytes / positive("ratio", ratio)))
     params.transform = number_of("transform", transform, _TRANSFORMS)
     params.effort = number_of("effort", effort, _EFFORTS)
     params.profile = number_of("profile", profile, _PROFILES)
@@ -239,13 +288,15 @@ def encode(
     params.layers = layers if layers is not None else 0
     params.slab = slab if slab is not None else 0
     fills = [fill_values] if isinstance(fill_values, (int, float, np.number)) else list(fill_values)
+    if stored != given.dtype:
+        fills = [] if exact else [given.dtype.type(fill) for fill in fills]  # as the array has them
     params.fill_values = (ctypes.c_double * len(fills))(*map(float, fills))
     params.fill_count = len(fills)
     params.verify = verify
     params.threads = threads
     if device is not None:
         params.device = check_device(device)
-    params.settings = b"axes " + axes.encode()
+    params.settings = b"axes " + axes.encode() + (b" " + given.dtype.name.encode() if stored != given.dtype else b"")
 
     library = _library.library
     voxels = _voxels(full)
@@ -370,17 +421,31 @@ class Volume:
         self._slab: int = stream.gop_frames
         self.axes = self._axes(settings)
         self.shape: tuple[int, ...] = tuple(n for n, a in zip(self._extents, AXES) if a in self.axes)
-        self.dtype: np.dtype[Any] = _layout(whole)[0]
+        self._stored: np.dtype[Any] = _layout(whole)[0]
+        self.dtype: np.dtype[Any] = self._type(settings)
         self.exact = bool(info.exact and layers is None and reduce == 0)
         self.max_error: Optional[float] = None
         if info.has_bound and layers is None and reduce == 0:
-            self.max_error = info.max_error
+            self.max_error = self._bound(info)
         self.layers: int = stream.layers
         self.reductions: int = 0 if info.prediction else stream.spatial_levels
 
+    def _bound(self, info: Any) -> float:
+        """The bound of the array: rounding to float16 adds at most half a step, or as much as there is."""
+        if self.dtype == self._stored or self.dtype.kind == "b" or info.max_error == 0:
+            return float(info.max_error)
+        largest = min(max(abs(info.least), abs(info.largest)), float(np.finfo(np.float16).max))
+        return float(min(2 * info.max_error, info.max_error + float(np.spacing(np.float16(largest))) / 2))
+
+    def _type(self, settings: bytes) -> np.dtype[Any]:
+        """The type that the encoder names if the stream holds that as it has it; else that of the stream."""
+        named = re.fullmatch(r"axes t?z?y?xc? (bool|float16)", settings.decode(errors="replace"))
+        dtype = np.dtype(self._stored.str[0] + _NAMED[named[1]]) if named else self._stored
+        return dtype if self._stored in stored_types(dtype) else self._stored
+
     def _axes(self, settings: bytes) -> str:
         """The axis names from the encoder if they match the extents; else derived from the extents."""
-        named = re.fullmatch(r"axes (t?z?y?xc?)", settings.decode(errors="replace"))
+        named = re.fullmatch(r"axes (t?z?y?xc?)(?: bool| float16)?", settings.decode(errors="replace"))
         if named and all(n == 1 or a in named[1] for n, a in zip(self._full, AXES)):
             return named[1]
         return ("t" if self._full[0] > 1 else "") + "zyx" + ("c" if self._full[4] > 1 else "")
@@ -467,11 +532,11 @@ class Volume:
         if 0 in (r.extent for r in ranges):
             return np.empty((t.extent, z.extent, y.extent, x.extent, c.extent), self.dtype)
         box = (z.extent, y.extent, x.extent, self._extents[4])
-        array = np.empty((t.extent, *box), self.dtype) if into is None else into
+        array = np.empty((t.extent, *box), self._stored) if into is None else into
         with self._source.lock, Handle("decoder") as decoder:
             self._open(decoder, [(t.first, t.extent), *(self._full_range(axis, r) for axis, r in enumerate((z, y, x)))], far)
             _, output, _ = self._describe(decoder)
-            given, expected = _layout(output), (self.dtype, t.extent, *box)
+            given, expected = _layout(output), (self._stored, t.extent, *box)
             if given != expected:  # the source has been replaced by another stream
                 raise StreamError(f"the stream gives {given} along {AXES}, where there was {expected}")
             if far:
@@ -479,7 +544,7 @@ class Volume:
             for at in range(t.extent):
                 _read_slices(decoder, array[at : at + 1])
         box_of_voxels: Array = array[..., c.first : c.end]
-        return box_of_voxels
+        return box_of_voxels if into is not None else as_type(box_of_voxels, self.dtype)
 
     def _reduced_ranges(self, region: Any) -> list[_Range]:
         """The part of a full-size box after reduction."""
@@ -594,6 +659,8 @@ def decode(
                 f"out is {far.view.dtype} of shape {far.view.shape} on a GPU; it must be an array of {volume.dtype} of shape "
                 f"{shape} whose rows have no gaps"
             )
+        if volume.dtype != volume._stored:
+            raise ArgumentError(f"an array of {volume.dtype} cannot be decoded to a GPU")
         if into.shape[4] != volume._extents[4]:
             raise ArgumentError("some of the scalars of a voxel alone cannot be decoded to a GPU")
         if 0 not in shape:
@@ -605,8 +672,8 @@ def decode(
     if not out.flags.writeable:
         raise ArgumentError("out is read-only")
     into = _with_all_axes(out, volume.axes)
-    whole_voxels = into.shape[4] == volume._extents[4]
-    if 0 not in shape and whole_voxels and out.flags.aligned and _rows_without_gaps(into):
+    as_stored = into.shape[4] == volume._extents[4] and volume.dtype == volume._stored
+    if 0 not in shape and as_stored and out.flags.aligned and _rows_without_gaps(into):
         volume._read(ranges, into)
     else:
         out[...] = volume._without_other_axes(volume._read(ranges))
@@ -654,6 +721,8 @@ def _room_in(out: Sequence[Any], volumes: list[Volume], names: list[str]) -> tup
         if not isinstance(view, np.ndarray) or view.shape != volume.shape or view.dtype != volume.dtype:
             seen = f"{view.dtype} of shape {view.shape}" if isinstance(view, np.ndarray) else type(view).__name__
             raise ArgumentError(f"{name}: out is {seen}; it must be an array of {volume.dtype} of shape {volume.shape}")
+        if volume.dtype != volume._stored:
+            raise ArgumentError(f"{name}: {volume.dtype} is decoded without out")
         if not (view.flags.c_contiguous and view.flags.writeable):
             raise ArgumentError(f"{name}: out has gaps, or must not be written to")
     if len({far and (far.device, far.stream) for far in fars}) > 1:
@@ -664,9 +733,9 @@ def _room_in(out: Sequence[Any], volumes: list[Volume], names: list[str]) -> tup
 def _decode_all(
     volumes: list[Volume], buffers: list[Array], names: list[str], threads: int = 0, device: Optional[int] = None
 ) -> list[Array]:
-    arrays = [np.empty(volume._full, volume.dtype) for volume in volumes]
+    arrays = [np.empty(volume._full, volume._stored) for volume in volumes]
     _decode_into(arrays, buffers, names, threads, device)
-    return [volume._without_other_axes(array) for volume, array in zip(volumes, arrays)]
+    return [as_type(volume._without_other_axes(array), volume.dtype) for volume, array in zip(volumes, arrays)]
 
 
 def _decode_into(

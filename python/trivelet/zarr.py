@@ -3,7 +3,8 @@
     zarr.create_array(store, shape=..., chunks=(64, 256, 256), dtype="int16", compressors=None,
                       serializer=TriveletCodec(mode="max_error", value=2, transform="wavelet"))
 
-`compressors=None` matters: any codec behind this one, such as Zarr's default, makes Zarr read chunks whole. Zarr's
+`compressors=None` matters: any codec behind this one, such as Zarr's default, makes Zarr read chunks whole, which a
+warning tells. Zarr's
 shards do so, too, except with `read_shards_by_ranges`. A chunk is a volume: its axes longer than 1, of which there
 are four at most, are volumes, slices, rows and columns. One thread codes a chunk, and two tasks must not write to the
 same chunk. The same values give the same bytes on any machine.
@@ -15,7 +16,9 @@ import asyncio
 import ctypes
 import itertools
 import math
+import sys
 import threading
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, NamedTuple, Optional, Sequence, cast
 
@@ -37,7 +40,7 @@ from ._chunks import ChunkCoding, long_axes
 from ._handles import Handle
 from ._plans import Plan
 from .errors import ArgumentError, Error, StreamError, UnsupportedError
-from .volume import _TYPES, Array, Volume, _decode_all, _decode_into, _layout, _ranges_of, _read_slices
+from .volume import _TYPES, Array, Volume, _decode_all, _decode_into, _layout, _ranges_of, _read_slices, as_type, stored_types
 
 _WORTH_PARTS = 1 << 16  # bytes of a chunk; a smaller one is read whole, because one request is faster than several
 _LEAST_HEAD = 1024  # bytes at the beginning that the library reads first
@@ -70,11 +73,17 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
 
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         native = dtype.to_native_dtype()
-        if native.kind + str(native.itemsize) not in _TYPES:
-            raise ArgumentError(f"an array of {native}; there are integers of 8 to 64 bits, float32 and float64")
+        if any(stored.kind + str(stored.itemsize) not in _TYPES for stored in stored_types(native)):
+            raise ArgumentError(f"an array of {native}; there are bool, integers of 8 to 64 bits, and floats of 16 to 64")
         chunk = getattr(chunk_grid, "chunk_shape", None)
         if chunk is not None:
             long_axes(chunk)
+
+        _warn_of_followers(self)
+
+    def evolve_from_array_spec(self, array_spec: Any) -> TriveletCodec:
+        _warn_of_followers(self)
+        return self
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         raise NotImplementedError("the size of a stream depends on its voxels")
@@ -191,6 +200,26 @@ class TriveletCodec(ChunkCoding, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMi
         if array.shape != (volumes[1], z[1], y[1], x[1], 1):
             raise StreamError(f"the stream gives {array.shape}; it should be {volumes[1], z[1], y[1], x[1]}")
         return array.reshape(extents)
+
+
+def _warn_of_followers(codec: TriveletCodec) -> None:
+    """Warns of codecs behind this one, such as Zarr's default. Zarr tells a codec nothing of the others, but it calls it
+    from methods of the object that has them all; where it does not, nothing is said."""
+    frame = sys._getframe(2)
+    for _ in range(3):
+        codecs = getattr(frame.f_locals.get("self"), "codecs", ())
+        if isinstance(codecs, tuple) and codec in codecs:
+            behind = [type(c).__name__ for c in codecs[codecs.index(codec) + 1 :]]
+            if behind:
+                warnings.warn(
+                    f"{', '.join(behind)} behind TriveletCodec: chunks hardly get smaller and are read whole; pass "
+                    "compressors=None to zarr.create_array",
+                    stacklevel=2,
+                )
+            return
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
 
 
 async def _fetch(byte_getter: Any, begun: _Begun, params: Any, prototype: Any) -> Plan:
@@ -311,12 +340,13 @@ def _read_box(plan: Plan, params: Any, volumes: int, chunk_spec: Any) -> tuple[A
         decoder.call(_library.library.tvl_decoder_volume, None, ctypes.byref(output), ctypes.byref(info))
         dtype, *given = _layout(output)
         whole = (params.depth or given[1]) * (params.height or given[2]) * (params.width or given[3])
-        if math.prod(given[1:]) > whole or given[0] != volumes or dtype.newbyteorder("=") != native.newbyteorder("="):
+        stored = [one.newbyteorder("=") for one in stored_types(native)]
+        if math.prod(given[1:]) > whole or given[0] != volumes or dtype.newbyteorder("=") not in stored:
             raise StreamError(f"{dtype} of shape {given}; it should be {native} of {volumes} volumes of {whole} voxels")
         array = np.empty(given, dtype)
         for at in range(volumes):
             _read_slices(decoder, array[at : at + 1])
-    return array, (1, info.step_z, info.step_y, info.step_x)
+    return array if native.newbyteorder("=") in stored else as_type(array, native), (1, info.step_z, info.step_y, info.step_x)
 
 
 def _volume_of(stream: Array, chunk_spec: Any) -> Volume:

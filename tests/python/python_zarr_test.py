@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import unittest
+import warnings
 import unittest.mock
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,7 +152,7 @@ class Zarr(unittest.TestCase):
         ):
             with self.assertRaises(trivelet.ArgumentError, msg=str(wrong)):
                 TriveletCodec(**wrong)
-        for dtype, chunks in (("float16", (2, 2)), ("bool", (2, 2)), ("u1", (2,) * 5)):
+        for dtype, chunks in (("complex64", (2, 2)), ("u1", (2,) * 5)):
             with self.assertRaises(trivelet.ArgumentError, msg=dtype):
                 zarr.create_array(
                     MemoryStore(),
@@ -161,6 +162,25 @@ class Zarr(unittest.TestCase):
                     compressors=None,
                     serializer=TriveletCodec(),
                 )
+
+    def test_masks_and_half_floats(self) -> None:
+        array = np.random.default_rng(3).normal(0, 50, (20, 70, 90))
+        for given in (array > 20, array.astype(np.float16)):
+            for options in ({}, {"transform": "wavelet", "block_size": 32, "slab": 8}):
+                z = zarr.create_array(MemoryStore(), shape=given.shape, chunks=(20, 70, 45), dtype=given.dtype,
+                                      compressors=None, serializer=TriveletCodec(**options))  # fmt: skip
+                z[...] = given
+                np.testing.assert_array_equal(z[...], given)
+                np.testing.assert_array_equal(z[3:5, 40, 20:60], given[3:5, 40, 20:60])
+
+    def test_codecs_behind_are_told(self) -> None:
+        more = {"shape": (8, 8), "chunks": (4, 8), "dtype": "i2", "serializer": TriveletCodec()}
+        for shards in (None, (8, 8)):
+            with self.assertWarnsRegex(UserWarning, "ZstdCodec behind TriveletCodec.*compressors=None"):
+                zarr.create_array(MemoryStore(), shards=shards, **more)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                zarr.create_array(MemoryStore(), shards=shards, compressors=None, **more)
 
     def test_shards_and_fill_values(self) -> None:
         array = RANDOM.integers(0, 999, (32, 64, 64), np.int32)
