@@ -43,7 +43,7 @@ const std::array kUsages = {
           {"--output", "--tracks-from", "--overwrite"}},
     Usage{"play",
           {{"film.mkv", "a film"}, {"film.mkv --compare small.tvl", "two streams on one screen"}},
-          {"--seek", "--compare", "--fullscreen", "--budget", "--loop"}},
+          {"--seek", "--compare", "--fullscreen", "--no-budget", "--loop"}},
     Usage{"thumbnail",
           {{"film.mkv film.png", "at most 256 pixels wide and high"},
            {"film.tvl frame.jpg --size 512 --frame 100", "of frame 100"}},

@@ -19,14 +19,19 @@
 #include "apps/volume/volume.h"
 #include "codec/format/stream_layout.h"
 #include "codec/rate/spool.h"
+#include "trivelet/cuda.h"
 
 namespace trivelet::cli {
 
 namespace {
 
+/// The module calls it in the program. Without a use here the linker would leave it in its library.
+[[gnu::used]] constexpr auto kForTheModule = &gpu::share_textures;
+
 struct Options {
   play::Options player;
   std::string device = "auto";
+  bool no_budget = false;
   std::string place;
   std::string window;
 };
@@ -79,8 +84,8 @@ play::Volume load_volume(const std::string& path, const play::Quality& quality, 
 
 int show_volume(const Options& options, const VolumeInStream& volume, const Common& common, const Command& app) {
   const play::Options& player = options.player;
-  for (const char* option :
-       {"--seek", "--compare", "--mute", "--loop", "--stats", "--budget", "--temporal-reduce", "--screenshot-at"})
+  for (const char* option : {"--seek", "--compare", "--mute", "--sound", "--subtitles", "--loop", "--stats",
+                             "--no-budget", "--temporal-reduce", "--screenshot-at"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for videos, not for volumes");
   require(player.headless == !player.screenshot.empty(), ErrorKind::kBadArgument,
           "--headless needs --screenshot, and --screenshot needs --headless: without a window a screenshot is the only "
@@ -162,6 +167,7 @@ int run(Options options, const Common& common, const Command& app) {
           "--screenshot-at needs --headless and --screenshot");
   player.decoding = decoder_params(common);
   player.overwrite = common.overwrite;
+  player.budget = !options.no_budget && !player.headless;
   player.backend =
       choose_player_backend(options.device, app.typed("--max-memory") ? player.decoding.limits.memory : 0, player.gpu);
   // Frames that stay on a GPU cannot be compared with the hashes of the originals. The checksums of the bytes are still
@@ -188,11 +194,16 @@ Action define_play(Command& app, Common& common) {
       .type_name("FILE");
   app.add_flag("--fullscreen", o.full_screen, "Start in full screen");
   app.add_flag("--mute", o.mute, "No sound");
+  app.add_option("--sound", o.sound, "Sound track to begin with, from 1 [the best]").range(1, 99).type_name("N");
+  app.add_option("--subtitles", o.subtitles, "Track of subtitles to show, from 1 [none]").range(1, 99).type_name("N");
   app.add_flag("--loop", o.loop, "Start again at the end");
   app.add_flag("--overlay", o.overlay, "Start with the controls shown; otherwise they appear when the mouse moves");
   app.add_flag("--stats", o.stats, "At the end print the number of late frames and the times of decoding and drawing");
   app.add_option("--quit-after", o.quit_after, "End after T seconds").positive().type_name("T");
-  app.add_flag("--budget", o.budget, "If decoding is too slow, drop quality layers, then resolution, then frames")
+  app.add_flag(
+         "--no-budget", options->no_budget,
+         "All of every frame, late or not; without it quality layers, then resolution, then frames are dropped if "
+         "decoding is too slow")
       .group(kPicture);
   app.add_option("--max-layers", o.quality.layers, "Only the first N quality layers; 0 = all")
       .range(0, 16)
@@ -231,7 +242,8 @@ Action define_play(Command& app, Common& common) {
   add_log_options(app, common);
   app.add_footer(
       "Keys: space pause; left, right 5 s; down, up 60 s; . and , a frame forward, back; [ ] slower, faster;\n"
-      "backspace normal speed; m mute; s screenshot; f or double click full screen; o controls; q quit.");
+      "backspace normal speed; 9 0 or wheel volume; m mute; a sound track; t subtitles; s screenshot;\n"
+      "f or double click full screen; o controls; ? all keys; Escape leaves full screen or quits; q quit.");
   return [options, &common, app] {
     const std::string& other = options->player.compare;  // errors of it are not named after the input
     if (!other.empty()) require_tvl_file(other, "is neither a Trivelet stream nor Matroska with one");

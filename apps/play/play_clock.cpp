@@ -9,6 +9,12 @@ void PlayClock::toggle_mute() {
   if (sound_) sound_->mute(!sound_->muted());
 }
 
+void PlayClock::set_volume(double volume) {
+  if (!sound_) return;
+  sound_->set_volume(volume);
+  if (volume > 0) sound_->mute(false);
+}
+
 void PlayClock::fill_sound() {
   if (sound_ && !is_standing()) sound_->fill();
 }

@@ -16,7 +16,9 @@ class PlayClock {
   PlayClock(double begin, double last) : begin_(begin), last_(last), position_(begin) {}
 
   void set_sound(std::unique_ptr<Sound> sound) { sound_ = std::move(sound); }
+  const Sound* sound() const { return sound_.get(); }  ///< null if there is none
   void toggle_mute();
+  void set_volume(double volume);
   /// Decodes sound; to be called some ten times a second.
   void fill_sound();
 

@@ -1,12 +1,15 @@
 #include "apps/play/play_controls.h"
 
 #include <imgui.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <string>
+
+#include "apps/play/window.h"
 
 namespace trivelet::play {
 
@@ -49,12 +52,9 @@ void PlayControls::set_split(double split) { split_ = std::clamp(split, 0.0, 1.0
 PlayControls::TimeLine PlayControls::describe(const PlayClock& clock, const VideoView& view, bool compares,
                                               std::uint64_t late) {
   const ImGuiIO& io = ImGui::GetIO();
-  // The last line is broken if the window is narrower than its longest form.
-  constexpr float kLine = 17, kLongestLine = 680, kMostLines = 3;
-  const float height = 101 + kLine * std::min(kMostLines, std::ceil(kLongestLine / io.DisplaySize.x));
-  ImGui::SetNextWindowPos({0, io.DisplaySize.y - height});
-  ImGui::SetNextWindowSize({io.DisplaySize.x, height});
-  ImGui::SetNextWindowBgAlpha(0.7F);
+  ImGui::SetNextWindowPos({0, io.DisplaySize.y - height()});
+  ImGui::SetNextWindowSize({io.DisplaySize.x, height()});
+  ImGui::SetNextWindowBgAlpha(0.75F);
   ImGui::Begin("controls", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
   if (compares) {
@@ -73,12 +73,22 @@ PlayControls::TimeLine PlayControls::describe_times(const PlayClock& clock, cons
   const FrameStore& store = view.store();
   const double time = clock.now();
   const double whole = store.end() - view.begin();
-  ImGui::Text("%s%s / %s   frame %zu of %zu%s", clock.is_paused() ? "|| " : "> ",
-              clock_text(time - view.begin()).c_str(), clock_text(whole).c_str(), store.frame_at(time),
-              store.times().size(), clock.speed() != 1 ? "   other speed, no sound" : "");
+  ImGui::Text("%s / %s", clock_text(time - view.begin()).c_str(), clock_text(whole).c_str());
+  ImGui::SameLine();
+  ImGui::TextDisabled("frame %zu of %zu%s%s", store.frame_at(time), store.times().size(),
+                      clock.is_paused() ? ", paused" : "",
+                      clock.speed() != 1 ? fmt::format(", {:.2g} times as fast, no sound", clock.speed()).c_str() : "");
+  TimeLine line;
+  if (const Sound* sound = clock.sound()) {
+    const float width = 8 * ImGui::GetFontSize();
+    ImGui::SameLine(std::max(0.0F, ImGui::GetWindowWidth() - width - ImGui::GetStyle().WindowPadding.x));
+    ImGui::SetNextItemWidth(width);
+    auto volume = static_cast<float>(sound->muted() ? 0 : 100 * sound->volume());
+    if (ImGui::SliderFloat("##volume", &volume, 0, 100, sound->muted() ? "muted" : "volume %.0f %%"))
+      line.volume = static_cast<double>(volume) / 100;
+  }
   auto part = static_cast<float>((time - view.begin()) / whole);
   ImGui::SetNextItemWidth(-1);
-  TimeLine line;
   if (ImGui::SliderFloat("##time", &part, 0, 1, "")) line.seek = view.begin() + static_cast<double>(part) * whole;
   line.dragging = ImGui::IsItemActive();
   return line;
@@ -90,18 +100,20 @@ void PlayControls::describe_sliders(const FrameStore& store, bool compares) {
   // Names are inside the sliders, so that three fit into a small window.
   const float column = (ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().ItemSpacing.x) / 3;
   ImGui::SetNextItemWidth(column);
-  const std::string format = "layers %d / " + std::to_string(all);
+  const std::string format = "%d of " + std::to_string(all) + " layers";
   if (ImGui::SliderInt("##layers", &layers, 1, all, format.c_str())) quality_.layers = layers == all ? 0 : layers;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(column);
-  ImGui::SliderInt("##size", &quality_.reduce, 0, store.most_reduce(), "size 1 / 2^%d");
+  ImGui::SliderInt("##size", &quality_.reduce, 0, store.most_reduce(),
+                   fmt::format("size 1/{}", 1 << quality_.reduce).c_str());
   ImGui::SameLine();
   ImGui::SetNextItemWidth(column);
   if (compares) {
     auto split = static_cast<float>(split_);
     if (ImGui::SliderFloat("##split", &split, 0, 1, "split")) split_ = static_cast<double>(split);
   } else {
-    ImGui::SliderInt("##rate", &quality_.temporal, 0, store.most_temporal(), "rate 1 / 2^%d");
+    ImGui::SliderInt("##rate", &quality_.temporal, 0, store.most_temporal(),
+                     fmt::format("rate 1/{}", 1 << quality_.temporal).c_str());
   }
 }
 
@@ -115,11 +127,58 @@ void PlayControls::describe_figures(double time, const VideoView& view, bool dra
   const std::uint64_t bytes = bytes_of(coded, decoded ? decoded->quality : quality(store, dragging));
   const int level = store.budget_level();
   const VideoInfo& shown = view.picture().info();
-  ImGui::TextWrapped("%.2f Mbit/s   %dx%d   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s",
-                     8e-6 * static_cast<double>(bytes) / length, shown.width, shown.height,
-                     1e3 * decode_seconds_ / std::max(1, coded.frames), 100 * decode_seconds_ / length,
-                     static_cast<unsigned long long>(late),
-                     level > 0 ? ("   budget: -" + std::to_string(level)).c_str() : "");
+  const std::string less = level > 0 ? fmt::format("   quality lowered: {}", level) : "";
+  ImGui::TextDisabled("%dx%d   %.2f Mbit/s   decoding %.1f ms a frame, %.0f %% of the time   late %llu%s", shown.width,
+                      shown.height, 8e-6 * static_cast<double>(bytes) / length,
+                      1e3 * decode_seconds_ / std::max(1, coded.frames), 100 * decode_seconds_ / length,
+                      static_cast<unsigned long long>(late), less.c_str());
+}
+
+float PlayControls::height() {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  return 3 * ImGui::GetFrameHeightWithSpacing() + ImGui::GetTextLineHeight() + 2 * style.WindowPadding.y;
+}
+
+void PlayControls::say(std::string words) {
+  words_ = std::move(words);
+  said_ = Time::now();
+}
+
+bool PlayControls::has_words() const {
+  return keys_ || (!words_.empty() && std::chrono::duration<double>(Time::now() - said_).count() < kVisibleSeconds);
+}
+
+void PlayControls::describe_words() const {
+  static constexpr KeyHelp kKeys[] = {
+      {"space", "pause"},
+      {"left, right", "5 seconds back, forward"},
+      {"down, up", "a minute back, forward"},
+      {", .", "a frame back, forward"},
+      {"[ ]", "slower, faster"},
+      {"backspace", "normal speed"},
+      {"9 0, wheel", "quieter, louder"},
+      {"m", "mute"},
+      {"a", "next sound track"},
+      {"t", "next subtitles, or none"},
+      {"f", "full screen"},
+      {"o", "keep the controls"},
+      {"s", "screenshot"},
+      {"?", "these keys"},
+      {"Escape", "leave full screen, or quit"},
+      {"q", "quit"},
+  };
+  if (!has_words()) return;
+  if (keys_) {
+    describe_keys(kKeys);
+    return;
+  }
+  ImGui::SetNextWindowPos({16, 16});
+  ImGui::SetNextWindowBgAlpha(0.75F);
+  ImGui::Begin("words", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_AlwaysAutoResize);
+  ImGui::TextUnformatted(words_.c_str());
+  ImGui::End();
 }
 
 }  // namespace trivelet::play

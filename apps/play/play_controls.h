@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "apps/play/play_clock.h"
 #include "apps/play/video_view.h"
@@ -18,6 +19,14 @@ class PlayControls {
   bool are_visible() const;
   void note_mouse() { mouse_moved_ = Time::now(); }
   void toggle_pinned() { pinned_ = !pinned_; }
+  void toggle_keys() { keys_ = !keys_; }
+  /// Shows a few words for a moment.
+  void say(std::string words);
+  /// Describes what is shown whether the controls are visible or not: the words, the keys.
+  void describe_words() const;
+  bool has_words() const;
+  /// The height of the controls in the window.
+  static float height();
 
   /// The quality to decode: the one of the sliders or, while the time line is dragged, a fast one.
   Quality quality(const FrameStore& store, bool dragging) const;
@@ -27,7 +36,8 @@ class PlayControls {
 
   /// What the user does with the time line.
   struct TimeLine {
-    std::optional<double> seek;
+    std::optional<double> seek{};
+    std::optional<double> volume{};
     bool dragging = false;
   };
   /// Describes the controls to Dear ImGui. `compares`: two streams are shown. `late`: frames that were late.
@@ -42,6 +52,9 @@ class PlayControls {
 
   Quality quality_;
   bool pinned_;
+  bool keys_ = false;
+  std::string words_{};
+  Time::time_point said_{};
   double split_ = 0.5;
   Time::time_point mouse_moved_ = Time::now();
   double decode_seconds_ = 0;  ///< of the GOP that was shown last

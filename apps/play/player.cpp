@@ -24,6 +24,7 @@
 #include "apps/play/play_controls.h"
 #include "apps/play/renderer.h"
 #include "apps/play/sound.h"
+#include "apps/play/subtitles.h"
 #include "apps/play/video_view.h"
 #include "apps/play/volume_player.h"
 #include "apps/play/window.h"
@@ -98,6 +99,7 @@ class Session {
 
   void run() {
     open_window();
+    open_subtitles();
     if (options_.headless) {
       shoot(view_.begin() + options_.screenshot_at, options_.screenshot);
       view_.refuse_damage();
@@ -131,18 +133,81 @@ class Session {
     if (other_) other_->create_picture(options_.gpu);
   }
 
+  /// Seconds to add to the times of a film's other tracks.
+  double film_offset() const {
+    return static_cast<double>(io::MatroskaSource(options_.input).clock_offset_us()) * 1e-6;
+  }
+
+  void open_subtitles() {
+    if (!store_.side_streams().tracks.empty()) subtitles_ = Subtitles::open(options_.input, film_offset());
+    const std::size_t count = subtitles_ ? subtitles_->names().size() : 0;
+    if (options_.subtitles == 0) return;
+    require(static_cast<std::size_t>(options_.subtitles) <= count, ErrorKind::kBadArgument,
+            fmt::format("--subtitles {}: the film has {} tracks of text", options_.subtitles, count));
+    subtitles_->choose(options_.subtitles - 1, view_.begin());
+  }
+
+  void next_sound() {
+    const Sound* now = clock_.sound();
+    if (now == nullptr || now->names().size() < 2) {
+      controls_.say(now == nullptr ? "no sound" : "one sound track: " + now->names().front());
+      return;
+    }
+    const int wanted = (now->track() + 1) % static_cast<int>(now->names().size());
+    std::unique_ptr<Sound> next = Sound::open(options_.input, film_offset(), wanted);
+    const std::string which = fmt::format("sound {} of {}: {}", wanted + 1, now->names().size(),
+                                          now->names()[static_cast<std::size_t>(wanted)]);
+    if (!next) {
+      controls_.say(which + ": cannot be played here");
+      return;
+    }
+    next->set_volume(now->volume());
+    next->mute(now->muted());
+    const double time = clock_.now();
+    clock_.set_sound(std::move(next));
+    seek(time);
+    controls_.say(which);
+  }
+
+  void next_subtitles() {
+    if (!subtitles_) {
+      controls_.say("no subtitles");
+      return;
+    }
+    const std::size_t count = subtitles_->names().size();
+    const int next = subtitles_->chosen() + 1 < static_cast<int>(count) ? subtitles_->chosen() + 1 : -1;
+    subtitles_->choose(next, clock_.now());
+    controls_.say(next < 0 ? "no subtitles"
+                           : fmt::format("subtitles {} of {}: {}", next + 1, count,
+                                         subtitles_->names()[static_cast<std::size_t>(next)]));
+  }
+
+  void change_volume(double by) {
+    const Sound* sound = clock_.sound();
+    if (sound == nullptr) return;
+    clock_.set_volume(std::clamp(sound->volume() + by, 0.0, 1.0));
+    controls_.say(fmt::format("volume {:.0f} %", 100 * sound->volume()));
+  }
+
   void open_sound() {
     if (options_.mute || store_.side_streams().tracks.empty()) return;
-    const io::MatroskaSource film(options_.input);
-    std::unique_ptr<Sound> sound = Sound::open(options_.input, static_cast<double>(film.clock_offset_us()) * 1e-6);
-    if (!sound) cli::log::warn("'{}': its sound cannot be played here", options_.input);
+    std::unique_ptr<Sound> sound = Sound::open(options_.input, film_offset(), options_.sound - 1);
+    if (sound)
+      require(options_.sound <= static_cast<int>(sound->names().size()), ErrorKind::kBadArgument,
+              fmt::format("--sound {}: the film has {} tracks", options_.sound, sound->names().size()));
+    else
+      cli::log::warn("'{}': its sound cannot be played here", options_.input);
     clock_.set_sound(std::move(sound));
   }
 
   // -------------------------------------------------------------------------------------------------------- the time
 
   /// The clock waits at the time until its picture is decoded.
-  void seek(double time) { statistics_.begin_at(store_.frame_at(clock_.seek(time))); }
+  void seek(double time) {
+    time = clock_.seek(time);
+    statistics_.begin_at(store_.frame_at(time));
+    if (subtitles_) subtitles_->seek(time);
+  }
   void set_paused(bool paused) {
     clock_.set_paused(paused);
     if (!paused && clock_.position() >= store_.times().back()) seek(view_.begin());
@@ -197,9 +262,20 @@ class Session {
     if (other_) renderer_->draw(other_->picture(), area, controls_.split(), 1);
   }
 
+  /// What is drawn over the picture of a time.
+  void draw_over(double time, bool controls) {
+    begin_overlay();
+    const std::string text = subtitles_ ? subtitles_->text_at(time) : "";
+    if (!text.empty()) describe_subtitle(text, controls ? PlayControls::height() : 0);
+    controls_.describe_words();
+    if (controls) draw_controls();
+    end_overlay();
+  }
+
   void draw_controls() {
     const PlayControls::TimeLine line = controls_.describe(clock_, view_, other_.has_value(), statistics_.late());
     if (line.seek) seek(*line.seek);
+    if (line.volume) clock_.set_volume(*line.volume);
     if (!line.dragging && clock_.is_dragging()) seek(clock_.now());
     clock_.set_dragging(line.dragging);
   }
@@ -222,12 +298,11 @@ class Session {
     }
     const Canvas canvas(width_, height_);
     draw(width_, height_);
-    if (options_.overlay && options_.headless) {
+    if (options_.headless && (options_.overlay || options_.subtitles > 0)) {
       clock_.hold(time);
+      if (subtitles_) subtitles_->seek(time);
       ImGui::GetIO().DisplaySize = {static_cast<float>(width_), static_cast<float>(height_)};
-      begin_overlay();
-      draw_controls();
-      end_overlay();
+      draw_over(time, options_.overlay);
     }
     write_picture(path, read_pixels(width_, height_), width_, height_, options_.overwrite);
   }
@@ -248,8 +323,13 @@ class Session {
 
   void key(const SDL_Keysym& pressed) {
     switch (pressed.sym) {
-      case SDLK_q:
-      case SDLK_ESCAPE: quit_ = true; break;
+      case SDLK_ESCAPE:
+        if (window_->is_full_screen()) {
+          window_->toggle();
+          break;
+        }
+        [[fallthrough]];
+      case SDLK_q: quit_ = true; break;
       case SDLK_SPACE:
       case SDLK_p: set_paused(!clock_.is_paused()); break;
       case SDLK_LEFT: seek(clock_.now() - kShortStep); break;
@@ -264,6 +344,11 @@ class Session {
       case SDLK_RIGHTBRACKET: set_speed(clock_.speed() * 1.1); break;
       case SDLK_BACKSPACE: set_speed(1); break;
       case SDLK_m: clock_.toggle_mute(); break;
+      case SDLK_9: change_volume(-0.05); break;
+      case SDLK_0: change_volume(0.05); break;
+      case SDLK_a: next_sound(); break;
+      case SDLK_t: next_subtitles(); break;
+      case SDLK_F1: controls_.toggle_keys(); break;
       case SDLK_s: shoot_now(); break;
       case SDLK_o: controls_.toggle_pinned(); break;
       case SDLK_f: window_->toggle(); break;
@@ -279,6 +364,9 @@ class Session {
       const bool taken = ImGui::GetIO().WantCaptureMouse;
       if (event.type == SDL_QUIT) quit_ = true;
       if (event.type == SDL_KEYDOWN) key(event.key.keysym);
+      // By the sign that the keyboard has, wherever it is.
+      if (event.type == SDL_TEXTINPUT && event.text.text[0] == '?') controls_.toggle_keys();
+      if (event.type == SDL_MOUSEWHEEL && !taken) change_volume(0.05 * event.wheel.y);
       if (event.type == SDL_MOUSEMOTION) controls_.note_mouse();
       if (event.type == SDL_MOUSEMOTION && (event.motion.state & SDL_BUTTON_LMASK) != 0 && !taken && other_)
         controls_.set_split(static_cast<double>(event.motion.x) / std::max(1, window_->size()[0]));
@@ -295,6 +383,7 @@ class Session {
     clock_.fill_sound();
     double time = clock_.now();
     clock_.follow(time);
+    if (subtitles_) subtitles_->fill(time);
     if (time >= store_.end() && !clock_.is_paused()) {
       if (options_.loop) {
         seek(view_.begin());
@@ -306,6 +395,9 @@ class Session {
     if (options_.quit_after > 0 && seconds_since(begun_) > options_.quit_after) quit_ = true;
     statistics_.note_budget(store_.budget_level());
     const bool controls = clock_.is_dragging() || controls_.are_visible();
+    const bool words = controls_.has_words();
+    if (words != words_drawn_) redraw_ = std::max(redraw_, 1);
+    words_drawn_ = words;
     const bool old = seconds_since(drawn_at_) > (controls ? 0.1 : 1.0);
     const double shown = time + lead();
     if (update_picture(shown) || controls != controls_drawn_ || old) redraw_ = std::max(redraw_, 1);
@@ -326,9 +418,7 @@ class Session {
     const Time::time_point begun = Time::now();
     const std::array<int, 2> size = window_->size();
     draw(size[0], size[1]);
-    begin_overlay();
-    if (controls) draw_controls();
-    end_overlay();
+    draw_over(clock_.now(), controls);
     SDL_GL_SwapWindow(window_->get());
     controls_drawn_ = controls;
     drawn_at_ = Time::now();
@@ -359,11 +449,13 @@ class Session {
   int height_ = 0;
   PlayControls controls_;
   PlayClock clock_;
+  std::unique_ptr<Subtitles> subtitles_{};  ///< null if there are none
   PlayStatistics statistics_;
   Time::time_point begun_ = Time::now();
   bool quit_ = false;
   int redraw_ = kSettle;  ///< drawings that are due
   bool controls_drawn_ = false;
+  bool words_drawn_ = false;
   Time::time_point drawn_at_ = Time::now();
 };
 

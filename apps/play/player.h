@@ -24,9 +24,11 @@ struct Options {
   std::string input;
   std::string compare;  ///< a second stream beside it; "" = none
   Quality quality;
-  double start = 0;     ///< seconds after the first frame
-  bool budget = false;  ///< reduce the quality if there is not enough time
+  double start = 0;    ///< seconds after the first frame
+  bool budget = true;  ///< reduce the quality if there is not enough time
   bool mute = false;
+  int sound = 0;      ///< track to begin with, from 1; 0 = the best
+  int subtitles = 0;  ///< track to begin with, from 1; 0 = none
   bool full_screen = false;
   bool loop = false;
   bool stats = false;        ///< say at the end how many frames were late

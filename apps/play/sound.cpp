@@ -17,6 +17,7 @@ extern "C" {
 #include <libswresample/swresample.h>
 }
 
+#include "apps/play/track_name.h"
 #include "trivelet/error.h"
 
 namespace trivelet::play {
@@ -37,7 +38,10 @@ struct Sound::State {
   SwrContext* converter = nullptr;
   AVPacket* packet = av_packet_alloc();
   AVFrame* frame = av_frame_alloc();
-  int track = -1;
+  int track = -1;                  // number in the file
+  int chosen = 0;                  // place among the tracks of sound
+  std::vector<std::string> names;  // of the tracks of sound
+  float volume = 1;
   double offset = 0;
   SDL_AudioDeviceID device = 0;
   bool muted = false;
@@ -59,13 +63,19 @@ struct Sound::State {
     avformat_close_input(&input);
   }
 
-  bool open(const std::string& path) {
+  bool open(const std::string& path, int place) {
     av_log_set_level(AV_LOG_FATAL);  // FFmpeg does not know our pictures, and would print a message
     if (avformat_open_input(&input, path.c_str(), nullptr, nullptr) < 0) return false;
     if (avformat_find_stream_info(input, nullptr) < 0) return false;
     const AVCodec* decoder = nullptr;
-    track = av_find_best_stream(input, AVMEDIA_TYPE_AUDIO, -1, -1, &decoder, 0);
+    for (unsigned i = 0; i < input->nb_streams; ++i) {
+      if (input->streams[i]->codecpar->codec_type != AVMEDIA_TYPE_AUDIO) continue;
+      if (static_cast<int>(names.size()) == place) track = static_cast<int>(i);
+      names.push_back(track_name(*input->streams[i]));
+    }
+    track = av_find_best_stream(input, AVMEDIA_TYPE_AUDIO, track, -1, &decoder, 0);
     if (track < 0 || decoder == nullptr) return false;
+    for (int i = 0; i < track; ++i) chosen += input->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
     for (unsigned i = 0; i < input->nb_streams; ++i)
       if (static_cast<int>(i) != track) input->streams[i]->discard = AVDISCARD_ALL;
     codec = avcodec_alloc_context3(decoder);
@@ -101,7 +111,10 @@ struct Sound::State {
     const auto count = static_cast<std::size_t>(got);
     const double early = std::max(0.0, (skip_until - begin) * kRate);
     const auto dropped = static_cast<std::size_t>(std::min(early, static_cast<double>(count)));
-    if (muted) std::fill(samples.begin(), samples.end(), 0.0F);
+    // Steps of loudness sound alike by the cube, as in mpv.
+    const float factor = muted ? 0.0F : volume * volume * volume;
+    if (factor < 1)
+      for (float& sample : samples) sample *= factor;
     SDL_QueueAudio(device, samples.data() + dropped * kChannels, static_cast<Uint32>((count - dropped) * kFrameBytes));
     queued_end = begin + static_cast<double>(count) / kRate;
   }
@@ -119,10 +132,10 @@ struct Sound::State {
 Sound::Sound() : state_(std::make_unique<State>()) {}
 Sound::~Sound() = default;
 
-std::unique_ptr<Sound> Sound::open(const std::string& path, double offset) {
+std::unique_ptr<Sound> Sound::open(const std::string& path, double offset, int track) {
   std::unique_ptr<Sound> sound(new Sound);
   sound->state_->offset = offset;
-  if (!sound->state_->open(path)) return nullptr;
+  if (!sound->state_->open(path, track)) return nullptr;
   return sound;
 }
 
@@ -150,6 +163,10 @@ void Sound::mute(bool muted) {
   state_->muted = muted;
 }
 bool Sound::muted() const { return state_->muted; }
+void Sound::set_volume(double volume) { state_->volume = static_cast<float>(std::clamp(volume, 0.0, 1.0)); }
+double Sound::volume() const { return static_cast<double>(state_->volume); }
+const std::vector<std::string>& Sound::names() const { return state_->names; }
+int Sound::track() const { return state_->chosen; }
 
 void Sound::fill() {
   State& s = *state_;

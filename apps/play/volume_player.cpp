@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <future>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "apps/cli/log.h"
@@ -25,11 +26,26 @@ namespace trivelet::play {
 
 namespace {
 
-constexpr float kPanelHeight = 118;  // of the controls, in pixels
-constexpr float kNarrow = 600;       // in windows that are narrower each control of a place has its own line
-constexpr float kNarrowPanelHeight = 190;
+constexpr float kNarrow = 600;  // in windows that are narrower each control of a place has its own line
 
-float panel_height(float width) { return width < kNarrow ? kNarrowPanelHeight : kPanelHeight; }
+constexpr KeyHelp kKeys[] = {
+    {"left button", "moves the voxel in which the planes meet"},
+    {"wheel, up, down", "the next slice"},
+    {"right button", "window and level of the values"},
+    {"r", "the whole range of values"},
+    {"s", "screenshot"},
+    {"f", "full screen"},
+    {"?", "these keys"},
+    {"Escape", "leave full screen, or quit"},
+    {"q", "quit"},
+};
+
+/// Of the controls.
+float panel_height(float width) {
+  const float sliders = width < kNarrow ? 5 : 2, lines = width < kNarrow ? 2 : 1;
+  return sliders * ImGui::GetFrameHeightWithSpacing() + lines * ImGui::GetTextLineHeight() +
+         2 * ImGui::GetStyle().WindowPadding.y;
+}
 
 /// The decoded volume. Decodes it in another quality in the background.
 class VolumeLoader {
@@ -123,6 +139,7 @@ class VolumeSession {
     pictures_->lay_out(slices_, shown.x, shown.y - panel_height(shown.x), plain);
     pictures_->draw(*ImGui::GetBackgroundDrawList(), slices_, !plain);
     if (!plain) panel();
+    if (keys_ && !plain) describe_keys(kKeys);
     end_overlay();
   }
 
@@ -139,51 +156,57 @@ class VolumeSession {
     ImGui::SetNextWindowSize({io.DisplaySize.x, panel_height(io.DisplaySize.x)});
     ImGui::Begin("controls", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+    // Names are inside the sliders.
     const bool narrow = io.DisplaySize.x < kNarrow;
-    const float full = io.DisplaySize.x;
-    const float column = narrow ? full - 40 : full / 3 - 70;
-    place_sliders(narrow, full, column);
-    const float half = narrow ? full / 2 - 75 : column;  // beside the longest name
-    window_controls(narrow, full, half);
-    if (!narrow) ImGui::SameLine(full / 3 * 2);
-    ImGui::SetNextItemWidth(narrow ? half : column / 2 - 40);
-    int layers = quality_.layers > 0 ? quality_.layers : options_.layers;
-    if (ImGui::SliderInt("layers", &layers, 1, options_.layers))
-      quality_.layers = layers == options_.layers ? 0 : layers;
-    ImGui::SameLine(narrow ? full / 2 : 0);
-    ImGui::SetNextItemWidth(narrow ? half : column / 2 - 40);
-    ImGui::SliderInt("halvings", &quality_.reduce, 0, options_.most_reduce);
+    const float space = ImGui::GetStyle().ItemSpacing.x, whole = ImGui::GetContentRegionAvail().x;
+    const float third = (whole - 2 * space) / 3, half = (whole - space) / 2;
+    place_sliders(narrow, narrow ? whole : third);
+    window_controls(narrow ? half : third);
+    if (!narrow) ImGui::SameLine();
+    quality_sliders(narrow ? half : (third - space) / 2);
     const std::array<int, 3>& place = slices_.place();
-    ImGui::TextWrapped("value %.6g at %d, %d, %d   %dx%dx%d   decoded in %.2f s%s",
-                       static_cast<double>(slices_.value()), place[0], place[1], place[2], slices_.extent(0),
-                       slices_.extent(1), slices_.extent(2), loader_.seconds(),
-                       loader_.is_decoding() ? "   decoding ..." : "");
-    if (!narrow)
-      ImGui::TextDisabled(
-          "left button: voxel   wheel: slice   right button: window and level   r: reset   s: screenshot");
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextDisabled("value %.6g at %d, %d, %d   %dx%dx%d   decoded in %.2f s%s   ?: keys",
+                        static_cast<double>(slices_.value()), place[0], place[1], place[2], slices_.extent(0),
+                        slices_.extent(1), slices_.extent(2), loader_.seconds(),
+                        loader_.is_decoding() ? "   decoding ..." : "");
+    ImGui::PopTextWrapPos();
     ImGui::End();
   }
 
-  void place_sliders(bool narrow, float full, float column) {
-    constexpr std::array<const char*, 3> kNames = {"x", "y", "z"};
+  void place_sliders(bool narrow, float width) {
+    constexpr std::array<std::array<const char*, 2>, 3> kNames = {{{"##x", "x %d"}, {"##y", "y %d"}, {"##z", "z %d"}}};
     for (std::size_t a = 0; a < 3; ++a) {
-      ImGui::SetNextItemWidth(column);
+      ImGui::SetNextItemWidth(width);
       int voxel = slices_.place()[a];
-      if (ImGui::SliderInt(kNames[a], &voxel, 0, options_.size[a] - 1)) move(static_cast<int>(a), voxel);
-      if (a < 2 && !narrow) ImGui::SameLine(full / 3 * static_cast<float>(a + 1));
+      if (ImGui::SliderInt(kNames[a][0], &voxel, 0, options_.size[a] - 1, kNames[a][1]))
+        move(static_cast<int>(a), voxel);
+      if (a < 2 && !narrow) ImGui::SameLine();
     }
   }
 
-  void window_controls(bool narrow, float full, float item_width) {
+  void quality_sliders(float width) {
+    int layers = quality_.layers > 0 ? quality_.layers : options_.layers;
+    const std::string format = "%d of " + std::to_string(options_.layers) + " layers";
+    ImGui::SetNextItemWidth(width);
+    if (ImGui::SliderInt("##layers", &layers, 1, options_.layers, format.c_str()))
+      quality_.layers = layers == options_.layers ? 0 : layers;
+    ImGui::SameLine();
+    ImGui::SetNextItemWidth(width);
+    ImGui::SliderInt("##size", &quality_.reduce, 0, options_.most_reduce,
+                     ("size 1/" + std::to_string(1 << quality_.reduce)).c_str());
+  }
+
+  void window_controls(float width) {
     auto level = static_cast<float>((black_white_[0] + black_white_[1]) / 2);
-    auto width = static_cast<float>(black_white_[1] - black_white_[0]);
-    const float step = std::max(width / 200, 1e-6F);
-    ImGui::SetNextItemWidth(item_width);
-    bool moved = ImGui::DragFloat("level", &level, step, 0, 0, "%.5g");
-    ImGui::SameLine(narrow ? full / 2 : full / 3);
-    ImGui::SetNextItemWidth(item_width);
-    moved = ImGui::DragFloat("window", &width, step, 0, 0, "%.5g") || moved;
-    if (moved) set_window(static_cast<double>(level), static_cast<double>(width));
+    auto range = static_cast<float>(black_white_[1] - black_white_[0]);
+    const float step = std::max(range / 200, 1e-6F);
+    ImGui::SetNextItemWidth(width);
+    bool moved = ImGui::DragFloat("##level", &level, step, 0, 0, "level %.5g");
+    ImGui::SameLine();
+    ImGui::SetNextItemWidth(width);
+    moved = ImGui::DragFloat("##window", &range, step, 0, 0, "window %.5g") || moved;
+    if (moved) set_window(static_cast<double>(level), static_cast<double>(range));
   }
 
   void set_window(double level, double width) {
@@ -200,6 +223,7 @@ class VolumeSession {
       ImGui_ImplSDL2_ProcessEvent(&event);
       if (event.type == SDL_QUIT) quit_ = true;
       if (event.type == SDL_KEYDOWN) key(event.key.keysym.sym);
+      if (event.type == SDL_TEXTINPUT && event.text.text[0] == '?') keys_ = !keys_;
       if (ImGui::GetIO().WantCaptureMouse) continue;
       if (event.type == SDL_MOUSEBUTTONDOWN && event.button.button == SDL_BUTTON_LEFT)
         move_to(static_cast<float>(event.button.x), static_cast<float>(event.button.y));
@@ -216,8 +240,14 @@ class VolumeSession {
 
   void key(SDL_Keycode pressed) {
     switch (pressed) {
-      case SDLK_q:
-      case SDLK_ESCAPE: quit_ = true; break;
+      case SDLK_ESCAPE:
+        if (window_->is_full_screen()) {
+          window_->toggle();
+          break;
+        }
+        [[fallthrough]];
+      case SDLK_q: quit_ = true; break;
+      case SDLK_F1: keys_ = !keys_; break;
       case SDLK_f: window_->toggle(); break;
       case SDLK_r:
         black_white_ = slices_.range();
@@ -277,6 +307,7 @@ class VolumeSession {
   std::array<double, 2> black_white_;  ///< the values that are drawn black and white
   bool changed_ = true;                ///< what the planes show
   bool quit_ = false;
+  bool keys_ = false;             ///< are shown
   std::optional<Window> window_;  ///< before what is on its graphics card
   std::optional<PlanePictures> pictures_;
 };

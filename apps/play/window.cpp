@@ -8,6 +8,8 @@
 #include <backends/imgui_impl_sdl.h>
 #include <imgui.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -17,6 +19,55 @@
 namespace trivelet::play {
 
 namespace {
+
+constexpr float kTextSize = 17, kLargeSize = 30;  // pixels, on a screen of 96 dots an inch
+
+/// A font of the system without serifs; "" if there is none of these.
+std::string system_font() {
+  for (const char* path :
+       {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf", "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
+        "/usr/share/fonts/truetype/freefont/FreeSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
+        "/usr/share/fonts/TTF/DejaVuSans.ttf", "/System/Library/Fonts/Supplemental/Arial.ttf"}) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) return path;
+  }
+  return {};
+}
+
+/// The first font is that of the controls, the second that of subtitles.
+void load_fonts(float scale) {
+  ImFontAtlas& fonts = *ImGui::GetIO().Fonts;
+  // Latin, Greek, Cyrillic, punctuation, currencies.
+  static constexpr ImWchar kRanges[] = {0x20, 0x052F, 0x1E00, 0x1EFF, 0x2000, 0x206F, 0x20A0, 0x20CF, 0};
+  const std::string path = system_font();
+  for (const float size : {kTextSize, kLargeSize}) {
+    if (path.empty() || fonts.AddFontFromFileTTF(path.c_str(), std::round(size * scale), nullptr, kRanges) == nullptr) {
+      ImFontConfig config;
+      config.SizePixels = std::round(size * scale);
+      fonts.AddFontDefault(&config);
+    }
+  }
+}
+
+void set_style(float scale) {
+  ImGui::StyleColorsDark();
+  ImGuiStyle& style = ImGui::GetStyle();
+  style.WindowBorderSize = 0;
+  style.WindowRounding = 8;
+  style.FrameRounding = style.GrabRounding = 4;
+  style.WindowPadding = {14, 10};
+  style.FramePadding = {8, 4};
+  style.ItemSpacing = {10, 7};
+  style.GrabMinSize = 14;
+  const ImVec4 accent(0.20F, 0.50F, 0.66F, 1);
+  style.Colors[ImGuiCol_WindowBg] = {0.07F, 0.08F, 0.09F, 1};
+  style.Colors[ImGuiCol_FrameBg] = {1, 1, 1, 0.13F};
+  style.Colors[ImGuiCol_FrameBgHovered] = style.Colors[ImGuiCol_FrameBgActive] = {1, 1, 1, 0.22F};
+  style.Colors[ImGuiCol_SliderGrab] = style.Colors[ImGuiCol_SliderGrabActive] = accent;
+  style.Colors[ImGuiCol_TextDisabled] = {0.68F, 0.70F, 0.72F, 1};
+  style.ScaleAllSizes(scale);
+}
 
 [[noreturn]] void fail_sdl(const std::string& what) { fail(ErrorKind::kUnsupported, what + ": " + SDL_GetError()); }
 
@@ -52,7 +103,11 @@ Window::Window(const std::string& title, int width, int height, bool hidden, boo
   SDL_GL_SetSwapInterval(hidden ? 0 : 1);
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
-  ImGui::StyleColorsDark();
+  float dots = 96;
+  if (hidden || SDL_GetDisplayDPI(SDL_GetWindowDisplayIndex(window_), nullptr, &dots, nullptr) != 0) dots = 96;
+  const float scale = std::clamp(dots / 96, 1.0F, 3.0F);
+  load_fonts(scale);
+  set_style(scale);
   ImGui_ImplSDL2_InitForOpenGL(window_, context_);
   ImGui_ImplOpenGL3_Init("#version 330 core");
 }
@@ -82,10 +137,8 @@ bool Window::is_drawn_by_processor() const {
          renderer.find("Software") != std::string_view::npos;
 }
 
-void Window::toggle() {
-  const bool full = (SDL_GetWindowFlags(window_) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0;
-  SDL_SetWindowFullscreen(window_, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP);
-}
+bool Window::is_full_screen() const { return (SDL_GetWindowFlags(window_) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0; }
+void Window::toggle() { SDL_SetWindowFullscreen(window_, is_full_screen() ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP); }
 
 void Window::close() {
   if (context_ != nullptr) SDL_GL_DeleteContext(context_);
@@ -120,6 +173,49 @@ void begin_overlay() {
 void end_overlay() {
   ImGui::Render();
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+void describe_keys(std::span<const KeyHelp> keys) {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({size.x / 2, size.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
+  ImGui::SetNextWindowBgAlpha(0.85F);
+  ImGui::Begin("keys", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_AlwaysAutoResize);
+  const float column = 9 * ImGui::GetFontSize();
+  for (const KeyHelp& line : keys) {
+    ImGui::TextUnformatted(line.key);
+    ImGui::SameLine(column);
+    ImGui::TextDisabled("%s", line.what);
+  }
+  ImGui::End();
+}
+
+void describe_subtitle(const std::string& text, float above) {
+  const ImFont* font = ImGui::GetIO().Fonts->Fonts.back();
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const float size = std::clamp(screen.y / 22, font->FontSize / 2, 2 * font->FontSize);
+  ImDrawList& list = *ImGui::GetBackgroundDrawList();
+  std::vector<std::string> lines(1);
+  for (const char c : text) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  float y = screen.y - above - size * 1.2F * static_cast<float>(lines.size()) - size / 2;
+  for (const std::string& line : lines) {
+    const float width = font->CalcTextSizeA(size, screen.x, 0, line.c_str()).x;
+    const ImVec2 at((screen.x - width) / 2, y);
+    const float edge = std::max(1.0F, size / 16);
+    for (int i = 0; i < 9; ++i)
+      list.AddText(font, size,
+                   {at.x + static_cast<float>(i % 3 - 1) * edge, at.y + static_cast<float>(i / 3 - 1) * edge},
+                   IM_COL32(0, 0, 0, 220), line.c_str());
+    list.AddText(font, size, at, IM_COL32_WHITE, line.c_str());
+    y += size * 1.2F;
+  }
 }
 
 std::string free_picture_name(const std::string& input) {

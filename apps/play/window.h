@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Window {
   bool is_drawn_by_processor() const;
   /// Full screen or not.
   void toggle();
+  bool is_full_screen() const;
 
  private:
   void close();
@@ -50,6 +52,15 @@ class Canvas {
 /// Dear ImGui's controls: the second call draws what was described between the two.
 void begin_overlay();
 void end_overlay();
+/// A line that names a key and what it does.
+struct KeyHelp {
+  const char* key;
+  const char* what;
+};
+/// The keys, in a window in the middle.
+void describe_keys(std::span<const KeyHelp> keys);
+/// Text in large letters with a dark edge, whose last line ends `above` the lower edge.
+void describe_subtitle(const std::string& text, float above);
 
 /// The first free name for a screenshot in the working folder: the input's with a number, .png. "" if there is none.
 std::string free_picture_name(const std::string& input);

@@ -106,9 +106,26 @@ def test_pictures(folder: Path) -> None:
 
 def test_playing(folder: Path) -> None:
     film = folder / "yuv420p.tvl.mkv"
-    for more in ([], ["--budget", "--overlay"], ["--compare", film], ["--reduce", "1", "--max-layers", "2", "--seek", "0.4"]):
+    for more in ([], ["--no-budget", "--overlay"], ["--compare", film], ["--reduce", "1", "--max-layers", "2", "--seek", "0.4"]):
         said = run("play", film, "--stats", "--quit-after", "5", *more, screen=True).stderr.decode()
         check("frames shown" in said, f"play {more}: {said[:300]}")
+
+
+def test_tracks(folder: Path) -> None:
+    """Subtitles of a track are drawn while they last; tracks that do not exist are refused."""
+    text, film, stream, shot = (folder / n for n in ("a.srt", "tracks.mkv", "tracks.tvl.mkv", "tracks.png"))
+    text.write_text("1\n00:00:00,200 --> 00:00:00,600\n<i>Hello</i>\n")
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "color=black:size=320x160:rate=25:duration=1", "-f", "lavfi", "-i",
+                    "sine=duration=1", "-i", text, "-map", "0", "-map", "1", "-map", "1", "-map", "2", "-pix_fmt", "gray", "-c:v",
+                    "ffv1", "-c:a", "flac", "-c:s", "srt", str(film)], check=True)  # fmt: skip
+    run("encode", film, stream, "-q", "60", "--preset", "fast")
+    for at, more, drawn in (("0.4", ["--subtitles", "1"], True), ("0.8", ["--subtitles", "1"], False), ("0.4", [], False)):
+        run("play", stream, "--headless", "--screenshot-at", at, "--screenshot", shot, "-y", *more, screen=True)
+        check((max(pixels(shot)) > 200) == drawn, f"subtitles at {at} s {more}: {max(pixels(shot))}")
+    run("play", stream, "--sound", "2", screen=True)
+    for more in (["--sound", "3"], ["--subtitles", "2"]):
+        result = run_on_screen(program, "play", stream, "--quit-after", "1", *more)
+        check(result.returncode == 2, f"{more}: {result.returncode}: {result.stderr.decode()[:300]}")
 
 
 def test_each_gop_once(folder: Path) -> None:
@@ -121,7 +138,7 @@ def test_each_gop_once(folder: Path) -> None:
     gops = json.loads(run("info", stream, "--json").stdout)["gops"]
     check(len(gops) == 6, f"6 GOPs: {gops}")
     for seek, expected in (("0", 6), ("2.1", 4)):  # into the fourth, and the one before for its key frame
-        said = run("play", stream, "--stats", "--seek", seek, screen=True).stderr.decode()
+        said = run("play", stream, "--stats", "--no-budget", "--seek", seek, screen=True).stderr.decode()
         found = re.search(r"(\d+) frames shown, (\d+) late .*?; (\d+) GOPs decoded", said)
         check(bool(found) and int(found.group(3)) == expected, f"from {seek} s on: {said[:300]}, expected {expected} GOPs")
         frames = 48 - math.floor(12 * float(seek))
@@ -224,6 +241,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_pictures(Path(name))
         test_playing(Path(name))
+        test_tracks(Path(name))
         test_each_gop_once(Path(name))
         test_going_on(Path(name))
         test_volumes(Path(name))
