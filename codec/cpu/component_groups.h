@@ -61,8 +61,11 @@ class ComponentGroups {
     return fields;
   }
 
-  /// Frees the memory of floats.
-  void release() { LargeVector<float>().swap(real_); }
+  /// Frees the memory.
+  void release() {
+    LargeVector<float>().swap(real_);
+    LargeVector<std::int32_t>().swap(integer_);
+  }
 
  private:
   template <class T>

@@ -13,6 +13,7 @@
 #include "codec/cpu/cpu_backend.h"
 #include "codec/cpu/cpu_fields.h"
 #include "codec/cpu/motion_gop.h"
+#include "codec/cpu/patch_store.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/fast/zerotree.h"
 #include "codec/threads/parallel.h"
@@ -59,7 +60,10 @@ class CpuDecoder final : public GopDecoder {
     }
     if (!received_) return false;
     const LayeredGop& in = *std::exchange(received_, nullptr);
-    header_.lossless ? decode_in_groups<std::int32_t>(in, gop) : decode_in_groups<float>(in, gop);
+    if (in.motion && !in.only_keys && !header_.colour_transform)
+      header_.lossless ? decode_moving<std::int32_t>(in, gop) : decode_moving<float>(in, gop);
+    else
+      header_.lossless ? decode_in_groups<std::int32_t>(in, gop) : decode_in_groups<float>(in, gop);
     return true;
   }
 
@@ -151,6 +155,26 @@ class CpuDecoder final : public GopDecoder {
     end_inverse(described_);
   }
 
+  // Makes samples of one component of a GOP with motion after the other. Coefficients that are zero are not kept, and
+  // frames that are lifted have 16 bits where they can.
+  template <class T>
+  void decode_moving(const LayeredGop& in, Gop& gop) {
+    const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
+    describe(in, r, described_);
+    begin_inverse(described_, gop);
+    groups_.release();
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
+      PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
+                            {r.shape(c), r.decomposition(c), header_.lossless});
+      decode_patches(in, c, patches);
+      if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
+      const StageTimer timer(transform_time_, pool_times());
+      MotionFrames frames = inverse_space(in, r, c, patches);
+      motion_.inverse(frames, c, *in.motion, r.reduction, keys_of(described_), gop);
+    }
+    end_inverse(described_);
+  }
+
   template <class T>
   void decode_all(const LayeredGop& in, CoefficientGop& out) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
@@ -199,43 +223,106 @@ class CpuDecoder final : public GopDecoder {
   void decode_group(const LayeredGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields,
                     std::vector<ZeroPatches>* zeros) {
     const StageTimer timer(coder_time_, pool_times());
-    struct Task {
-      std::size_t field;
-      int by, bx;
-    };
-    std::vector<Task> tasks;
-    std::vector<StepTable> steps;
     std::vector<SubbandTable> targets;
-    const auto component = [&](std::size_t i) { return static_cast<std::size_t>(first) + i; };
+    std::vector<BlockTask> tasks;
+    std::vector<StepTable> steps;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      const BlockGrid& grid = *in.components[component(i)].grid;
-      targets.emplace_back(fields[i].shape, r.decomposition(first + static_cast<int>(i)), header_.lossless);
+      const int c = first + static_cast<int>(i);
+      const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
+      targets.emplace_back(fields[i].shape, r.decomposition(c), header_.lossless);
       if (zeros) zeros->emplace_back(grid, targets.back());
-      steps.emplace_back(grid.table(), header_.lossless ? 1.0f : in.step, header_.components[component(i)]);
+      steps.push_back(steps_of(in, c));
       for (int by = 0; by < grid.rows(); ++by)
-        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({i, by, bx});
+        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
     }
-    std::mutex mutex;
     pool_.parallel_for(static_cast<int>(tasks.size()), [&](int k, int worker) {
-      const auto [i, by, bx] = tasks[static_cast<std::size_t>(k)];
-      const BlockGrid& grid = *in.components[component(i)].grid;
-      const auto& segments = in.components[component(i)].blocks[static_cast<std::size_t>(by * grid.columns() + bx)];
-      ZeroPatches* left_out = zeros ? &(*zeros)[i] : nullptr;
-      try {
-        const StepTable* step = header_.lossless ? nullptr : &steps[i];
-        if (header_.profile == Profile::kDense)
-          dense_[static_cast<std::size_t>(worker)]->decode(grid, targets[i], by, bx, segments, in.stop_plane,
-                                                           header_.centroid, step, fields[i], left_out);
-        else
-          fast_[static_cast<std::size_t>(worker)]->decode(grid, targets[i], by, bx, segments, in.stop_plane,
-                                                          header_.centroid, step, fields[i], left_out);
-      } catch (const Error& e) {
-        if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
-        BlockDecoder::clear(grid, targets[i], by, bx, fields[i], left_out);
-        const std::lock_guard lock(mutex);
-        damage_->push_back("component " + std::to_string(component(i)) + ", " + e.what());
-      }
+      const BlockTask& task = tasks[static_cast<std::size_t>(k)];
+      const auto i = static_cast<std::size_t>(task.component - first);
+      decode_block<T>(in, task, worker, targets[i], steps[i], {fields[i]}, zeros ? &(*zeros)[i] : nullptr);
     });
+  }
+
+  // Decodes a component to memory that holds what is not zero.
+  template <class T>
+  void decode_patches(const LayeredGop& in, int c, PatchStore<T>& patches) {
+    const StageTimer timer(coder_time_, pool_times());
+    const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
+    const StepTable steps = steps_of(in, c);
+    const SubbandTable& target = patches.target();
+    const int side = grid.block_side(target.decomposition().spatial_levels);
+    const Shape shape{target.shape().frames, side, side};
+    std::vector<LargeVector<T>> memory(static_cast<std::size_t>(pool_.threads()));
+    pool_.parallel_for(grid.blocks(), [&](int k, int worker) {
+      LargeVector<T>& own = memory[static_cast<std::size_t>(worker)];
+      own.resize(shape.samples());
+      const BlockMemory<T> block{packed_field(own.data(), shape), true};
+      const BlockTask task{c, k / grid.columns(), k % grid.columns()};
+      decode_block<T>(in, task, worker, target, steps, block, &patches.zeros());
+      patches.add(task.by, task.bx, block);
+    });
+  }
+
+  struct BlockTask {
+    int component, by, bx;
+  };
+
+  StepTable steps_of(const LayeredGop& in, int c) const {
+    const auto i = static_cast<std::size_t>(c);
+    return {in.components[i].grid->table(), header_.lossless ? 1.0f : in.step, header_.components[i]};
+  }
+
+  template <class T>
+  void decode_block(const LayeredGop& in, const BlockTask& task, int worker, const SubbandTable& target,
+                    const StepTable& steps, const BlockMemory<T>& memory, ZeroPatches* left_out) {
+    const auto [c, by, bx] = task;
+    const auto& component = in.components[static_cast<std::size_t>(c)];
+    const BlockGrid& grid = *component.grid;
+    const auto& segments = component.blocks[static_cast<std::size_t>(by * grid.columns() + bx)];
+    const StepTable* step = header_.lossless ? nullptr : &steps;
+    try {
+      if (header_.profile == Profile::kDense)
+        dense_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane,
+                                                         header_.centroid, step, memory, left_out);
+      else
+        fast_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane, header_.centroid,
+                                                        step, memory, left_out);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+      BlockDecoder::clear(grid, target, by, bx, memory, left_out);
+      const std::lock_guard lock(damage_mutex_);
+      damage_->push_back("component " + std::to_string(c) + ", " + e.what());
+    }
+  }
+
+  // The frames of a component before their lifting. Threads take frames, or share each one if there are few.
+  template <class T>
+  MotionFrames inverse_space(const LayeredGop& in, const Reduced& r, int c, PatchStore<T>& patches) {
+    const Shape shape = patches.target().shape();
+    const Decomposition d = in_space(r.decomposition(c));
+    const float gain = synthesis_gain<T>(r.header, reduction_, c, in.frames) * (1 << kMotionFraction);
+    MotionFrames frames(shape, simd_);
+    const auto make = [&](int t, LargeVector<T>& memory, ThreadPool& pool) {
+      memory.resize(static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width));
+      const Field<T> field = packed_field(memory.data(), {1, shape.height, shape.width});
+      const ZeroPatches left_out = patches.take(t, field);
+      inverse_transform<T>(field, d, pool, simd_, {}, &left_out);
+      if constexpr (std::is_floating_point_v<T>)
+        motion_kernels(simd_).from_real(memory.data(), static_cast<int>(memory.size()), gain);
+      frames.set(t, as_integers(field).data);
+    };
+    const int first = first_place(in.motion->places.key);
+    for (int t = 0; t < first; ++t) frames.set_zero(t);
+    if (shape.frames - first < pool_.threads()) {
+      LargeVector<T> memory;
+      for (int t = first; t < shape.frames; ++t) make(t, memory, pool_);
+      return frames;
+    }
+    std::vector<LargeVector<T>> memory(static_cast<std::size_t>(pool_.threads()));
+    pool_.parallel_for(shape.frames - first, [&](int i, int worker) {
+      ThreadPool alone(1);
+      make(first + i, memory[static_cast<std::size_t>(worker)], alone);
+    });
+    return frames;
   }
 
   bool needs_key(const CoefficientGop& in) const {
@@ -332,6 +419,7 @@ class CpuDecoder final : public GopDecoder {
   std::vector<std::unique_ptr<BlockDecoder>> fast_;
   std::vector<std::unique_ptr<DenseDecoder>> dense_;
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
+  std::mutex damage_mutex_;
   ComponentGroups groups_;
   CoefficientGop described_;  // the last GOP without its coefficients, which were in groups_
   const LayeredGop* received_ = nullptr;

@@ -53,11 +53,17 @@ MotionBorders MotionTransform::borders(const MotionKeys& keys, const GopMotion& 
   MotionBorders b;
   if (keys.before && !keys.before->empty()) b.before = &keys.before->components[c];
   if (keys.own_exact && !keys.own_exact->empty()) b.own_exact = &keys.own_exact->components[c];
+  if (keys.before && !keys.before->narrow.empty()) b.narrow_before = &keys.before->narrow[c];
   if (keys.low && !keys.low->empty() && !keys.low->components[c].empty()) b.low_key = &keys.low->components[c].back();
+  if (b.low_key && !keys.low->narrow.empty() && !keys.low->narrow[c].empty())
+    b.narrow_low_key = &keys.low->narrow[c].back();
   if (keys.own && motion.places.ends_with_key()) {
     keys.own->components.resize(header_.components.size());
     keys.own->components[c].resize(header_.temporal_levels + (header_.predicted_keys ? 1u : 0u));
     b.own = &keys.own->components[c];
+    keys.own->narrow.resize(header_.components.size());
+    keys.own->narrow[c].resize(b.own->size());
+    b.narrow_own = &keys.own->narrow[c];
   }
   return b;
 }
@@ -268,6 +274,28 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, int first, co
       store(x, 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(t, y), field.shape.width);
     });
   }
+}
+
+void MotionTransform::inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
+                              const MotionKeys& keys, Gop& gop) {
+  const SimdLevel simd = resolve_simd(simd_);
+  const PixelFormat& f = header_.video.format;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  inverse_motion(frames, motion, {component, scale_of(component, reduction.spatial), fraction, f.bits},
+                 reduction.temporal, borders(keys, motion, component), pool_, simd_);
+  const MutableVolumeView samples = gop.plane(component);
+  const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
+  const std::int32_t offset = header_.components[static_cast<std::size_t>(component)].offset;
+  const int first = first_place(motion.places.key);
+  const int width = frames.shape().width, height = frames.shape().height;
+  std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(pool_.threads()));
+  pool_.parallel_for((frames.shape().frames - first) * height, [&](int i, int worker) {
+    std::vector<std::int32_t>& row = rows[static_cast<std::size_t>(worker)];
+    row.resize(static_cast<std::size_t>(width));
+    frames.read_row(first + i / height, i % height, row.data());
+    if (fraction > 0) motion_kernels(simd).round(row.data(), width);
+    store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(i / height, i % height), width);
+  });
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 
 #include "codec/backend.h"
 #include "codec/motion/motion.h"
+#include "codec/motion/motion_frames.h"
 #include "codec/motion/motion_lift.h"
 #include "codec/motion/motion_search.h"
 #include "codec/transform/dwt.h"
@@ -17,6 +18,7 @@ namespace trivelet {
 /// streams with predicted keys the last state is the low key.
 struct MotionKey {
   std::vector<KeyStates> components;
+  std::vector<NarrowKeyStates> narrow;  ///< decoders: states in 16 bits, which are then empty in `components`
   bool empty() const { return components.empty(); }
 };
 
@@ -74,6 +76,9 @@ class MotionTransform {
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);
+  /// The same for the frames of one component, as integers. Not for components of a colour transform.
+  void inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
+               const MotionKeys& keys, Gop& gop);
   /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of
   /// a colour transform come all three at once. Overwrites the fields. `sum` holds the errors of the components before.
   template <class T>

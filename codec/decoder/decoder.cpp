@@ -56,33 +56,35 @@ void Decoder::State::count_damaged(Packet& packet) {
 std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
   StreamHeader h = header;
   h.gop_frames = static_cast<std::uint16_t>(gop_frames);
-  // Per sample of a GOP at the decoded size: 4 bytes of coefficient, the sample twice (one GOP decoded, one written),
-  // and the same again for compressed bytes. The coder works on whole blocks, even if the picture covers little of
-  // them: the decoding state of each thread.
+  // The samples of two GOPs, one decoded and one written, as many compressed bytes as one GOP has samples, and 4 bytes
+  // for each coefficient of the components that are in memory at once. The coder works on whole blocks, even if the
+  // picture covers little of them: the decoding state of each thread.
   const bool predictive = h.profile == Profile::kPredictive;  // three frames of a block and tables, no coefficients
   const std::uint64_t state_bytes = predictive ? 64 : h.profile == Profile::kDense ? 640 : 30 * 8 + 3 * 8 + 6 * 2 + 4;
   const auto threads = static_cast<std::uint64_t>(
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0, together = 0;
   const int least = std::min(reduction.temporal, h.least_levels());  // levels that are dropped
   for (int c = 0; c < static_cast<int>(h.components.size()); ++c) {
     const Shape s = h.component_shape(c, gop_frames + (h.motion ? 1 : 0));
-    samples += static_cast<std::uint64_t>(low_length(s.frames, least)) *
-               static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
-               static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
+    const std::uint64_t own = static_cast<std::uint64_t>(low_length(s.frames, least)) *
+                              static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
+                              static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
+    samples += own;
+    together = h.colour_transform && c < 3 ? samples : std::max(together, own);
     largest_block = std::max(largest_block, grid_size(s, h.decomposition(c), h.block_size()).words);
   }
-  // Motion: the lifted integers, the motion cells, and the key frames of two GOPs at each level.
+  // Motion: the cells, the key frame at each level, and of each thread a frame and one as it was before.
   const auto places = static_cast<std::uint64_t>(low_length(gop_frames + 1, least));
-  const std::uint64_t motion = h.motion
-                                   ? 4 * samples +
-                                         MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) *
-                                             static_cast<unsigned>(gop_frames) +
-                                         2 * 4 * (h.temporal_levels + (h.predicted_keys ? 1u : 0u)) * (samples / places)
-                                   : 0;
-  return geometry_memory(h) + largest_block * state_bytes * threads + motion +
-         samples * ((predictive ? 0u : 4u) + 2 * static_cast<unsigned>(h.video.format.bytes_per_sample()) + 2);
+  const std::uint64_t motion =
+      h.motion
+          ? MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) * static_cast<unsigned>(gop_frames) +
+                4 * (h.temporal_levels + (h.predicted_keys ? 1u : 0u)) * (samples / places) +
+                2 * 4 * threads * (together / places)
+          : 0;
+  return geometry_memory(h) + largest_block * state_bytes * threads + motion + (predictive ? 0 : 4 * together) +
+         3 * samples * static_cast<unsigned>(h.video.format.bytes_per_sample());
 }
 
 void Decoder::State::check_frames(int gop_frames) {

@@ -266,10 +266,24 @@ void round_places(std::int32_t* x, int n) {
   for (int i = 0; i < n; ++i) x[i] = back(static_cast<Wrap>(x[i]) + (1u << (kMotionFraction - 1))) >> kMotionFraction;
 }
 
+void to_wide(const std::int16_t* TRIVELET_RESTRICT from, std::int32_t* TRIVELET_RESTRICT to, int n) {
+  for (int i = 0; i < n; ++i) to[i] = from[i];
+}
+
+bool to_narrow(const std::int32_t* TRIVELET_RESTRICT from, std::int16_t* TRIVELET_RESTRICT to, int n) {
+  std::int32_t changed = 0;
+  for (int i = 0; i < n; ++i) {
+    to[i] = static_cast<std::int16_t>(from[i]);
+    changed |= from[i] ^ to[i];
+  }
+  return changed == 0;
+}
+
 }  // namespace
 
 const MotionKernels kMotionKernels = {
-    interpolate, lift_by, lift_mean, accumulate, lift_sum, scatter, update, from_real, to_real, widen, round_places,
+    interpolate, lift_by, lift_mean, accumulate,   lift_sum, scatter,   update,
+    from_real,   to_real, widen,     round_places, to_wide,  to_narrow,
 };
 
 }  // namespace trivelet::TRIVELET_ISA

@@ -47,6 +47,9 @@ struct MotionKernels {
   void (*widen)(std::int32_t* x, int n);
   /// Rounds kMotionFraction fractional bits away.
   void (*round)(std::int32_t* x, int n);
+  void (*to_wide)(const std::int16_t* from, std::int32_t* to, int n);
+  /// Keeps the low 16 bits; false if that changed a number.
+  bool (*to_narrow)(const std::int32_t* from, std::int16_t* to, int n);
 };
 
 namespace scalar {

@@ -19,6 +19,8 @@
 
 namespace trivelet {
 
+class MotionFrames;
+
 struct MotionComponent {
   int index = 0;  ///< of the component: selects the constant of MotionCell::plain
   MotionScale scale;
@@ -28,6 +30,9 @@ struct MotionComponent {
 
 /// The states of a component's key frame by level, each packed row by row.
 using KeyStates = std::vector<std::vector<std::int32_t>>;
+
+/// The same in 16 bits.
+using NarrowKeyStates = std::vector<std::vector<std::int16_t>>;
 
 /// The key frames that pass from GOP to GOP. `own` may be `before`, which is then replaced level by level.
 struct MotionBorders {
@@ -39,6 +44,11 @@ struct MotionBorders {
   const KeyStates* own_exact = nullptr;
   /// Predicted keys: the low key of a GOP before, packed row by row; null: there is none, it counts as zeros.
   const std::vector<std::int32_t>* low_key = nullptr;
+  /// For MotionFrames: each state is either in these, in 16 bits, or in `before`, `own` and `low_key`; the other one is
+  /// empty. As many as there; null where those are null.
+  const NarrowKeyStates* narrow_before = nullptr;
+  NarrowKeyStates* narrow_own = nullptr;
+  const std::vector<std::int16_t>* narrow_low_key = nullptr;
 };
 
 /// In place: samples minus offset become low and high frames, interleaved as in dwt.h. If the key is the last frame,
@@ -51,6 +61,10 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
 /// is none.
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
+
+/// The same for frames whose memory is as small as their numbers allow. `borders` may have states in 16 bits.
+void inverse_motion(MotionFrames& frames, const GopMotion& motion, const MotionComponent& component, int dropped,
+                    const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 /// The part of inverse_motion() that makes the low key of `borders.own`. Other frames mean nothing afterwards.
 void inverse_keys(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,

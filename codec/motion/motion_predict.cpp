@@ -15,23 +15,30 @@ bool takes_other(const MotionCell& c, const MotionReferences& references) { retu
 
 }  // namespace
 
-MotionPredictor::MotionPredictor(const LiftedComponent& lifted)
+template <class S>
+MotionPredictor<S>::MotionPredictor(const LiftedComponent<S>& lifted)
     : lifted_(lifted),
       up_(kMotionFraction - lifted.component.fraction),
       shift_(lifted.component.fraction == 0 ? up_ : 0),
       band_tiles_(kBandRows / lifted.cell_y),
       scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
 
-int MotionPredictor::tile_top(int i) const {
+template <class S>
+int MotionPredictor<S>::tile_top(int i) const {
   return std::clamp(i * lifted_.cell_y - lifted_.cell_y / 2, 0, lifted_.height());
 }
-int MotionPredictor::tile_left(int i) const {
+template <class S>
+int MotionPredictor<S>::tile_left(int i) const {
   return std::clamp(i * lifted_.cell_x - lifted_.cell_x / 2, 0, lifted_.width());
 }
 
-void MotionPredictor::run(int level, bool add) { run(level, motion_frames(level, lifted_.motion.places), add); }
+template <class S>
+void MotionPredictor<S>::run(int level, bool add) {
+  run(level, motion_frames(level, lifted_.motion.places), add);
+}
 
-void MotionPredictor::run(int level, const std::vector<int>& frames, bool add) {
+template <class S>
+void MotionPredictor<S>::run(int level, const std::vector<int>& frames, bool add) {
   const int bands = (tile_rows() + band_tiles_ - 1) / band_tiles_;
   lifted_.pool.parallel_for(static_cast<int>(frames.size()) * bands, [&](int i, int worker) {
     const int t = frames[static_cast<std::size_t>(i / bands)];
@@ -43,7 +50,8 @@ void MotionPredictor::run(int level, const std::vector<int>& frames, bool add) {
 
 // Rectangles of cells with equal motion predict what their windows reach. Tiles in which only one motion arrives are
 // lifted directly, because their sums by weight could overflow; the others when all cells were there.
-void MotionPredictor::predict_band(const Band& band) {
+template <class S>
+void MotionPredictor<S>::predict_band(const Band& band) {
   Scratch& s = band.s;
   const int samples = (tile_top(band.first + band.rows) - tile_top(band.first)) * lifted_.width();
   if (samples <= 0) return;
@@ -61,7 +69,8 @@ void MotionPredictor::predict_band(const Band& band) {
   lift_sums(band);
 }
 
-void MotionPredictor::find_uniform(const Band& band) const {
+template <class S>
+void MotionPredictor<S>::find_uniform(const Band& band) const {
   const int columns = tile_columns();
   band.s.uniform.resize(static_cast<std::size_t>(band.rows * columns));
   for (int j = 0; j < band.rows; ++j) {
@@ -82,7 +91,8 @@ void MotionPredictor::find_uniform(const Band& band) const {
 }
 
 // The largest rectangle of cells with equal motion whose first one is (r, c): as wide as possible, then as high.
-MotionPredictor::Rectangle MotionPredictor::take_rectangle(const Band& band, int r, int c) const {
+template <class S>
+typename MotionPredictor<S>::Rectangle MotionPredictor<S>::take_rectangle(const Band& band, int r, int c) const {
   Scratch& s = band.s;
   const int columns = tile_columns() + 1;
   const MotionCell& own = cell(s, r, c);
@@ -102,7 +112,9 @@ MotionPredictor::Rectangle MotionPredictor::take_rectangle(const Band& band, int
 }
 
 // The tiles that a rectangle of cells predicts, without those at its upper and left border that another one lifts.
-MotionPredictor::Rectangle MotionPredictor::reached_tiles(const Band& band, const Rectangle& cells) const {
+template <class S>
+typename MotionPredictor<S>::Rectangle MotionPredictor<S>::reached_tiles(const Band& band,
+                                                                         const Rectangle& cells) const {
   const int columns = tile_columns();
   Rectangle tiles{std::max(0, cells.top - 1), std::min(band.rows, cells.bottom), std::max(0, cells.left - 1),
                   std::min(columns, cells.right)};
@@ -116,7 +128,8 @@ MotionPredictor::Rectangle MotionPredictor::reached_tiles(const Band& band, cons
   return tiles;
 }
 
-void MotionPredictor::predict_rectangle(const Band& band, const Rectangle& cells) {
+template <class S>
+void MotionPredictor<S>::predict_rectangle(const Band& band, const Rectangle& cells) {
   Scratch& s = band.s;
   const Rectangle tiles = reached_tiles(band, cells);
   const int y0 = tile_top(band.first + tiles.top), x0 = tile_left(tiles.left);
@@ -149,37 +162,64 @@ void MotionPredictor::predict_rectangle(const Band& band, const Rectangle& cells
       if (rows <= 0 || columns <= 0 || (uniform[i] && j < cells.top)) continue;
       Samples at[2];
       for (int k = 0; k < count; ++k) at[k] = {p[k].data + (y - y0) * p[k].stride + (x - x0), p[k].stride};
-      if (!uniform[i])
+      if (!uniform[i]) {
         lifted_.kernels.accumulate(at[0].data, at[0].stride, at[1].data, at[1].stride, rows, columns,
                                    weight_x + (x - x0), weight_y + (y - y0),
                                    s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x, lifted_.width());
-      else if (count == 1)
-        lifted_.kernels.lift(lifted_.row(band.t, y) + x, lifted_.field.row_stride, at[0].data, at[0].stride, rows,
-                             columns, shift_, band.add);
-      else
-        lifted_.kernels.lift_mean(lifted_.row(band.t, y) + x, lifted_.field.row_stride, at[0].data, at[0].stride,
-                                  at[1].data, at[1].stride, rows, columns, shift_, band.add);
+        continue;
+      }
+      lift_tiles(band, {y, x, rows, columns}, [&](std::int32_t* to, std::ptrdiff_t stride, int from_column, int n) {
+        const std::int32_t* first = at[0].data + from_column;
+        if (count == 1)
+          lifted_.kernels.lift(to, stride, first, at[0].stride, rows, n, shift_, band.add);
+        else
+          lifted_.kernels.lift_mean(to, stride, first, at[0].stride, at[1].data + from_column, at[1].stride, rows, n,
+                                    shift_, band.add);
+      });
     }
 }
 
-void MotionPredictor::lift_sums(const Band& band) {
+template <class S>
+void MotionPredictor<S>::lift_sums(const Band& band) {
   const std::uint8_t* uniform = band.s.uniform.data();
   const int columns = tile_columns();
   for (int j = 0; j < band.rows; ++j, uniform += columns)
     for (int i = 0, end = 0; i < columns; i = end) {
       for (end = i + 1; end < columns && uniform[end] == uniform[i];) ++end;
+      if (uniform[i]) continue;
       const int y = tile_top(band.first + j), x = tile_left(i);
-      if (!uniform[i])
-        lifted_.kernels.lift_sum(lifted_.row(band.t, y) + x, lifted_.field.row_stride,
-                                 band.s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x, lifted_.width(),
-                                 tile_top(band.first + j + 1) - y, tile_left(end) - x, shift_, band.add);
+      const int rows = tile_top(band.first + j + 1) - y;
+      const std::int32_t* sums = band.s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x;
+      lift_tiles(band, {y, x, rows, tile_left(end) - x}, [&](std::int32_t* to, std::ptrdiff_t stride, int from, int n) {
+        lifted_.kernels.lift_sum(to, stride, sums + from, lifted_.width(), rows, n, shift_, band.add);
+      });
     }
+}
+
+// Calls lift(samples, stride, first column, columns) for samples of a row of tiles, those of 16 bits part by part.
+template <class S>
+template <class Lift>
+void MotionPredictor<S>::lift_tiles(const Band& band, const Block& block, const Lift& lift) const {
+  if constexpr (!LiftedComponent<S>::kNarrow) {
+    lift(lifted_.row(band.t, block.y) + block.x, lifted_.row_stride, 0, block.columns);
+  } else {
+    for (int from = 0; from < block.columns; from += kMostRun) {
+      const int n = std::min(kMostRun, block.columns - from);
+      std::int32_t* const samples = band.s.lifted;
+      for (int j = 0; j < block.rows; ++j)
+        lifted_.read(lifted_.row(band.t, block.y + j) + block.x + from, samples + j * kMostRun, n);
+      lift(samples, kMostRun, from, n);
+      for (int j = 0; j < block.rows; ++j)
+        lifted_.write(samples + j * kMostRun, lifted_.row(band.t, block.y + j) + block.x + from, n);
+    }
+  }
 }
 
 // The prediction of a block by a cell, in 1/16 of a grey level: one prediction, or two whose mean is used. Returns
 // their number.
-int MotionPredictor::predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block,
-                                  Scratch& s, Samples p[2]) {
+template <class S>
+int MotionPredictor<S>::predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block,
+                                     Scratch& s, Samples p[2]) {
   if (c.mode == MotionMode::kPlain) {
     const auto index = static_cast<std::size_t>(lifted_.component.index);
     std::fill_n(s.first, block.columns, lifted_.differences ? 0 : motion_plain(c.plain[index], lifted_.component.bits));
@@ -195,8 +235,9 @@ int MotionPredictor::predict_cell(const MotionCell& c, const MotionReferences& r
 }
 
 // The block of a reference at the other end of a vector. Outside the picture the border samples repeat.
-MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const Block& block, Scratch& s,
-                                                  std::int32_t* out) const {
+template <class S>
+typename MotionPredictor<S>::Samples MotionPredictor<S>::look_up(int t, MotionVector v, const Block& block, Scratch& s,
+                                                                 std::int32_t* out) const {
   const int rows = block.rows, columns = block.columns;
   const int ex = eighths(v.x, lifted_.component.scale.shift_x);
   const int ey = eighths(v.y, lifted_.component.scale.shift_y);
@@ -205,29 +246,34 @@ MotionPredictor::Samples MotionPredictor::look_up(int t, MotionVector v, const B
   const int above = phase_y != 0 ? kTapsAhead : 0, below = phase_y != 0 ? kTapsBehind : 0;
   const int x = block.x + (ex >> 3);
   const int y = block.y + (ey >> 3);
+  const bool as_it_is = phase_x == 0 && phase_y == 0 && up_ == 0;
+  const bool inside =
+      x >= left && y >= above && x + columns + right <= lifted_.width() && y + rows + below <= lifted_.height();
   Samples from;
-  if (x >= left && y >= above && x + columns + right <= lifted_.width() && y + rows + below <= lifted_.height()) {
-    from = {lifted_.row(t, y) + x, lifted_.field.row_stride};
-  } else {
-    const int before = std::clamp(left - x, 0, left + columns + right);  // columns left of the picture
-    const int behind = std::clamp(x + columns + right - lifted_.width(), 0, left + columns + right - before);
+  if constexpr (!LiftedComponent<S>::kNarrow)
+    if (inside) from = {lifted_.row(t, y) + x, lifted_.row_stride};
+  if (!from.data) {
+    // The other prediction may need the patch.
+    std::int32_t* const patch = as_it_is ? out : s.patch;
+    const std::ptrdiff_t stride = as_it_is ? kMostRun : Scratch::kColumns;
+    const int all = left + columns + right;
+    const int before = std::clamp(left - x, 0, all);  // columns left of the picture
+    const int behind = std::clamp(x + columns + right - lifted_.width(), 0, all - before);
     for (int j = 0; j < above + rows + below; ++j) {
-      const std::int32_t* line = lifted_.row(t, std::clamp(y + j - above, 0, lifted_.height() - 1));
-      std::int32_t* to = s.patch + j * Scratch::kColumns;
-      const int inside = left + columns + right - before - behind;
-      std::fill_n(to, before, line[0]);
-      std::copy_n(line + std::clamp(x - left, 0, lifted_.width() - 1), inside, to + before);
-      std::fill_n(to + before + inside, behind, line[lifted_.width() - 1]);
+      const S* line = lifted_.row(t, std::clamp(y + j - above, 0, lifted_.height() - 1));
+      std::int32_t* to = patch + j * stride;
+      std::fill_n(to, before, std::int32_t{line[0]});
+      lifted_.read(line + std::clamp(x - left, 0, lifted_.width() - 1), to + before, all - before - behind);
+      std::fill_n(to + all - behind, behind, std::int32_t{line[lifted_.width() - 1]});
     }
-    from = {s.patch + above * Scratch::kColumns + left, Scratch::kColumns};
-    if (phase_x == 0 && phase_y == 0 && up_ == 0) {  // the other prediction may need the patch
-      for (int j = 0; j < rows; ++j) std::copy_n(from.data + j * from.stride, columns, out + j * kMostRun);
-      return {out, kMostRun};
-    }
+    from = {patch + above * stride + left, stride};
   }
-  if (phase_x == 0 && phase_y == 0 && up_ == 0) return from;
+  if (as_it_is) return from;
   lifted_.kernels.interpolate(from.data, from.stride, out, kMostRun, rows, columns, phase_x, phase_y, up_);
   return {out, kMostRun};
 }
+
+template class MotionPredictor<std::int32_t>;
+template class MotionPredictor<std::int16_t>;
 
 }  // namespace trivelet

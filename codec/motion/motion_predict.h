@@ -9,10 +9,11 @@
 
 namespace trivelet {
 
-/// Used by one thread at a time; divides its work among the pool's threads.
+/// Used by one thread at a time; divides its work among the pool's threads. S: as of LiftedComponent.
+template <class S>
 class MotionPredictor {
  public:
-  explicit MotionPredictor(const LiftedComponent& lifted);
+  explicit MotionPredictor(const LiftedComponent<S>& lifted);
   /// Predicts the high frames of a level. `add` adds the predictions, which undoes the step.
   void run(int level, bool add);
   /// Predicts some of them, which do not refer to each other.
@@ -28,10 +29,11 @@ class MotionPredictor {
     std::int32_t patch[(kBandRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
     std::int32_t first[kBandRows * kMostRun];
     std::int32_t second[kBandRows * kMostRun];
-    std::vector<const MotionCell*> cells;  // of a band, the first one of each row
-    std::vector<std::uint8_t> taken;       // cells that belong to a rectangle already
-    std::vector<std::uint8_t> uniform;     // tiles whose four cells have equal motion
-    std::vector<std::int32_t> sums;        // of the samples in other tiles, by weight
+    std::int32_t lifted[kMotionCell * kMostRun];  // samples of 16 bits
+    std::vector<const MotionCell*> cells;         // of a band, the first one of each row
+    std::vector<std::uint8_t> taken;              // cells that belong to a rectangle already
+    std::vector<std::uint8_t> uniform;            // tiles whose four cells have equal motion
+    std::vector<std::int32_t> sums;               // of the samples in other tiles, by weight
   };
   /// Samples of a prediction, in any memory.
   struct Samples {
@@ -70,11 +72,13 @@ class MotionPredictor {
   Rectangle reached_tiles(const Band& band, const Rectangle& cells) const;
   void predict_rectangle(const Band& band, const Rectangle& cells);
   void lift_sums(const Band& band);
+  template <class Lift>
+  void lift_tiles(const Band& band, const Block& block, const Lift& lift) const;
   int predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block, Scratch& s,
                    Samples p[2]);
   Samples look_up(int t, MotionVector v, const Block& block, Scratch& s, std::int32_t* out) const;
 
-  const LiftedComponent& lifted_;
+  const LiftedComponent<S>& lifted_;
   const int up_;          // fractional bits that the field lacks compared with a prediction
   const int shift_;       // from a prediction to the field
   const int band_tiles_;  // rows of tiles in a band

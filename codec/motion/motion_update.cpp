@@ -11,13 +11,15 @@ constexpr std::int32_t kUnlimitedUpdate = 1 << 30;
 
 }  // namespace
 
-MotionUpdater::MotionUpdater(const LiftedComponent& lifted)
+template <class S>
+MotionUpdater<S>::MotionUpdater(const LiftedComponent<S>& lifted)
     : lifted_(lifted),
       limit_(lifted.differences ? kUnlimitedUpdate
                                 : motion_update_limit(lifted.component.fraction, lifted.component.bits)),
       scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
 
-void MotionUpdater::run(int level, bool inverse) {
+template <class S>
+void MotionUpdater<S>::run(int level, bool inverse) {
   constexpr int kStripe = 16;
   const MotionPlaces& places = lifted_.motion.places;
   const int s = 1 << level;
@@ -32,6 +34,7 @@ void MotionUpdater::run(int level, bool inverse) {
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(lifted_.width());
     scratch.sums.resize(std::max(scratch.sums.size(), 2 * samples));
+    if (LiftedComponent<S>::kNarrow) scratch.rows.resize(2 * static_cast<std::size_t>(lifted_.width()));
     scratch.changes.assign(static_cast<std::size_t>((lifted_.width() + kChunk - 1) / kChunk), 0);
     const Stripe stripe{y0, y1, scratch.sums.data(), scratch.sums.data() + samples, scratch};
     struct Source {
@@ -59,7 +62,8 @@ void MotionUpdater::run(int level, bool inverse) {
 }
 
 // Two sets per high frame: of its cells that use one reference and the other.
-std::vector<MotionUpdater::FrameRuns> MotionUpdater::find_runs(int level) const {
+template <class S>
+std::vector<typename MotionUpdater<S>::FrameRuns> MotionUpdater<S>::find_runs(int level) const {
   const MotionPlaces& places = lifted_.motion.places;
   const std::vector<int> frames = motion_frames(level, places);
   std::vector<FrameRuns> runs(2 * frames.size());
@@ -76,12 +80,13 @@ std::vector<MotionUpdater::FrameRuns> MotionUpdater::find_runs(int level) const 
 }
 
 // Whether all differences of a cell are zero, by rows of cells.
-std::vector<std::uint8_t> MotionUpdater::find_zeros(int high) const {
+template <class S>
+std::vector<std::uint8_t> MotionUpdater<S>::find_zeros(int high) const {
   const int rows = (lifted_.height() + lifted_.cell_y - 1) / lifted_.cell_y;
   const int columns = (lifted_.width() + lifted_.cell_x - 1) / lifted_.cell_x;
   std::vector<std::uint8_t> zeros(static_cast<std::size_t>(rows * columns), 1);
   for (int y = 0; y < lifted_.height(); ++y) {
-    const std::int32_t* line = lifted_.row(high, y);
+    const S* line = lifted_.row(high, y);
     std::uint8_t* const zero = zeros.data() + y / lifted_.cell_y * columns;
     for (int cx = 0, x = 0; cx < columns; ++cx) {
       const int end = std::min(lifted_.width(), x + lifted_.cell_x);
@@ -97,13 +102,14 @@ std::vector<std::uint8_t> MotionUpdater::find_zeros(int high) const {
   return zeros;
 }
 
-void MotionUpdater::find_frame_runs(const MotionField& f, const std::vector<std::uint8_t>& zeros, int reference,
-                                    FrameRuns& out) const {
+template <class S>
+void MotionUpdater<S>::find_frame_runs(const MotionField& f, const std::vector<std::uint8_t>& zeros, int reference,
+                                       FrameRuns& out) const {
   const MotionScale& scale = lifted_.component.scale;
   const auto r = static_cast<std::size_t>(reference);
   const int columns = (lifted_.width() + lifted_.cell_x - 1) / lifted_.cell_x;
   for (int cy = 0; cy * lifted_.cell_y < lifted_.height(); ++cy) {
-    FrameRuns::Row line{out.runs.size(), 0, lifted_.height(), 0};
+    typename FrameRuns::Row line{out.runs.size(), 0, lifted_.height(), 0};
     const MotionCell* const cells = f.data() + lifted_.motion.grid.index(lifted_.cell_row(cy), 0);
     const std::uint8_t* const zero = zeros.data() + cy * columns;
     for (int cx = 0, end = 0; cx < columns; cx = end) {
@@ -132,16 +138,18 @@ void MotionUpdater::find_frame_runs(const MotionField& f, const std::vector<std:
 }
 
 // Calls act(row of cells, run) for the runs that may reach a stripe.
+template <class S>
 template <class F>
-void MotionUpdater::each_run(const FrameRuns& f, const Stripe& stripe, const F& act) {
+void MotionUpdater<S>::each_run(const FrameRuns& f, const Stripe& stripe, const F& act) {
   for (std::size_t cy = 0; cy < f.rows.size(); ++cy) {
-    const FrameRuns::Row& line = f.rows[cy];
+    const typename FrameRuns::Row& line = f.rows[cy];
     if (line.top >= stripe.y1 || line.bottom <= stripe.y0) continue;
     for (std::size_t i = line.begin; i < line.end; ++i) act(static_cast<int>(cy), f.runs[i]);
   }
 }
 
-void MotionUpdater::mark_changes(const FrameRuns& f, const Stripe& stripe) const {
+template <class S>
+void MotionUpdater<S>::mark_changes(const FrameRuns& f, const Stripe& stripe) const {
   each_run(f, stripe, [&](int cy, const Run& run) {
     if (run.is_zero) return;
     const int top = cy * lifted_.cell_y, down = run.down >> 3;
@@ -153,7 +161,8 @@ void MotionUpdater::mark_changes(const FrameRuns& f, const Stripe& stripe) const
   });
 }
 
-void MotionUpdater::find_spans(Scratch& s) const {
+template <class S>
+void MotionUpdater<S>::find_spans(Scratch& s) const {
   s.spans.clear();
   const int chunks = static_cast<int>(s.changes.size());
   for (int i = 0, end = 0; i < chunks; i = end) {
@@ -167,7 +176,8 @@ void MotionUpdater::find_spans(Scratch& s) const {
 
 // Adds the differences of a high frame to a stripe of its reference. Runs of zeros are cut to the columns that change,
 // and a column before, the samples of which may reach them.
-void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
+template <class S>
+void MotionUpdater<S>::scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const {
   each_run(f, stripe, [&](int cy, const Run& run) {
     if (!run.is_zero) return scatter_run(high, cy * lifted_.cell_y, run, stripe);
     const int right = run.right >> 3;
@@ -181,7 +191,8 @@ void MotionUpdater::scatter_frame(int high, const FrameRuns& f, const Stripe& st
 }
 
 // The same for the cells of a run, which begin in row y.
-void MotionUpdater::scatter_run(int high, int y, const Run& run, const Stripe& stripe) const {
+template <class S>
+void MotionUpdater<S>::scatter_run(int high, int y, const Run& run, const Stripe& stripe) const {
   const int bottom = std::min(lifted_.height(), y + lifted_.cell_y);
   const int down = run.down >> 3, far_y = run.down & 7, near_y = 8 - far_y;
   const int far_x = run.right & 7, near_x = 8 - far_x;
@@ -194,15 +205,30 @@ void MotionUpdater::scatter_run(int high, int y, const Run& run, const Stripe& s
     const std::int32_t weight[4] = {has_near ? near[0] : far[0], has_near ? near[1] : far[1],
                                     has_near && has_far ? far[0] : 0, has_near && has_far ? far[1] : 0};
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(to - stripe.y0) * lifted_.width();
-    scatter_row(lifted_.row(high, has_near ? from : from - 1) + run.begin,
-                has_near && has_far ? lifted_.row(high, from - 1) + run.begin : nullptr, run.end - run.begin,
+    const int n = run.end - run.begin;
+    std::int32_t* const scratch = stripe.s.rows.data();
+    scatter_row(samples(high, has_near ? from : from - 1, run.begin, n, scratch),
+                has_near && has_far ? samples(high, from - 1, run.begin, n, scratch + n) : nullptr, n,
                 run.begin + (run.right >> 3), weight, stripe.sum + at, stripe.total + at);
   }
 }
 
+// n samples of a row, those of 16 bits in `scratch`.
+template <class S>
+const std::int32_t* MotionUpdater<S>::samples(int t, int y, int from, int n,
+                                              [[maybe_unused]] std::int32_t* scratch) const {
+  if constexpr (LiftedComponent<S>::kNarrow) {
+    lifted_.read(lifted_.row(t, y) + from, scratch, n);
+    return scratch;
+  } else {
+    return lifted_.row(t, y) + from;
+  }
+}
+
 // MotionKernels::scatter() of n samples to position x and on, clipped to the picture.
-void MotionUpdater::scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x,
-                                const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) const {
+template <class S>
+void MotionUpdater<S>::scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x,
+                                   const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) const {
   const int beside = weight[1] != 0 || weight[3] != 0 ? 1 : 0;
   const int first = std::clamp(-x, 0, n);
   const int end = std::clamp(lifted_.width() - beside - x, first, n);
@@ -221,7 +247,8 @@ void MotionUpdater::scatter_row(const std::int32_t* h, const std::int32_t* g, in
     }
 }
 
-void MotionUpdater::apply(int t, const Stripe& stripe, bool inverse) const {
+template <class S>
+void MotionUpdater<S>::apply(int t, const Stripe& stripe, bool inverse) const {
   static const std::vector<std::int32_t> shares = [] {
     std::vector<std::int32_t> all;
     for (std::uint32_t n = 0; n < kMotionShares; ++n) all.push_back(motion_share(n));
@@ -230,9 +257,23 @@ void MotionUpdater::apply(int t, const Stripe& stripe, bool inverse) const {
   for (int y = stripe.y0; y < stripe.y1; ++y)
     for (const Span& span : stripe.s.spans) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y - stripe.y0) * lifted_.width() + span.begin;
-      lifted_.kernels.update(lifted_.row(t, y) + span.begin, stripe.sum + at, stripe.total + at, span.end - span.begin,
-                             shares.data(), limit_, inverse);
+      const int n = span.end - span.begin;
+      S* const row = lifted_.row(t, y) + span.begin;
+      const auto update = [&](std::int32_t* x) {
+        lifted_.kernels.update(x, stripe.sum + at, stripe.total + at, n, shares.data(), limit_, inverse);
+      };
+      if constexpr (LiftedComponent<S>::kNarrow) {
+        std::int32_t* const x = stripe.s.rows.data();
+        lifted_.read(row, x, n);
+        update(x);
+        lifted_.write(x, row, n);
+      } else {
+        update(row);
+      }
     }
 }
+
+template class MotionUpdater<std::int32_t>;
+template class MotionUpdater<std::int16_t>;
 
 }  // namespace trivelet

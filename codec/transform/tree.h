@@ -100,6 +100,8 @@ class BlockGrid {
   Patch patch(const Subband& band, int by, int bx) const;
   /// Rows and columns of a patch at resolution k that the picture's border does not cut.
   int side(int k) const { return group_columns_ << (k > 1 ? k : 1); }
+  /// Rows and columns of the picture of a block, decoded to `levels` spatial levels.
+  int block_side(int levels) const { return levels == 0 ? side(0) : 2 * side(levels); }
   /// The samples that depend on the block: its own and the ones next to it.
   Patch extent(int block) const;
 
@@ -121,6 +123,24 @@ Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field
   Field<T> v = subband_view(field, band);
   const BlockGrid::Patch p = grid.patch(band, by, bx);
   v.data += p.y * v.row_stride + p.x;
+  v.shape.height = p.height;
+  v.shape.width = p.width;
+  return v;
+}
+
+/// Where the coefficients of a block are written: to the field of its component, or to one of the block alone.
+template <class T>
+struct BlockMemory {
+  Field<T> field;
+  bool is_separate = false;  ///< `field` has all frames of a picture of BlockGrid::block_side() rows and columns
+};
+template <class T>
+Field<T> patch_view(const BlockGrid& grid, int by, int bx, const BlockMemory<T>& memory, const Subband& band) {
+  if (!memory.is_separate) return patch_view(grid, by, bx, memory.field, band);
+  const BlockGrid::Patch p = grid.patch(band, by, bx);
+  Subband own = band;
+  own.column_origin = (band.orientation & 1) != 0 ? grid.side(band.resolution) : 0;
+  Field<T> v = subband_view(memory.field, own);
   v.shape.height = p.height;
   v.shape.width = p.width;
   return v;

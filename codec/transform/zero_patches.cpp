@@ -11,6 +11,13 @@ ZeroPatches::ZeroPatches(const BlockGrid& grid, const SubbandTable& target)
   flags_.resize(row(target.shape().frames, 0, 1, 0));
 }
 
+ZeroPatches ZeroPatches::select_frame(int frame) const {
+  ZeroPatches one = *this;
+  const auto at = [&](int f) { return flags_.begin() + static_cast<std::ptrdiff_t>(row(f, 0, 1, 0)); };
+  one.flags_.assign(at(frame), at(frame + 1));
+  return one;
+}
+
 template <class T>
 void ZeroPatches::clear_row(int frame, int level, int y, int width, T* values) const {
   const int side = sides_[static_cast<std::size_t>(level)];

@@ -21,6 +21,14 @@ class ZeroPatches {
     flags_[row(frame, levels_ - band.resolution, band.orientation, by) + static_cast<std::size_t>(bx)] = left_out;
   }
 
+  /// Whether set() marked it.
+  bool is_left_out(const Subband& band, int frame_of_band, int by, int bx) const {
+    const int frame = band.frame_origin + frame_of_band * band.frame_step;
+    return flags_[row(frame, levels_ - band.resolution, band.orientation, by) + static_cast<std::size_t>(bx)] != 0;
+  }
+  /// The patches of one frame, as of a field of that frame alone.
+  ZeroPatches select_frame(int frame) const;
+
   /// Writes the zeros of row y of the `width` columns that are low after `level` splits. `values` is the row's first
   /// value.
   template <class T>

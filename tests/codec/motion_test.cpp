@@ -9,6 +9,7 @@
 
 #include "codec/base/simd.h"
 #include "codec/motion/motion_field.h"
+#include "codec/motion/motion_frames.h"
 #include "codec/motion/motion_lift.h"
 #include "codec/motion/sad_kernels.h"
 
@@ -129,6 +130,63 @@ TEST(MotionLift, TakesAnyIntegers) {
     forward_motion(v.field(), m, c, {}, pool, SimdLevel::kBest);
     ASSERT_EQ(v.samples, original.samples) << "scale " << shift;
   }
+}
+
+// Samples of a random limit, beyond 16 bits at first or in the middle of lifting, are lifted back as in 32 bits, and so
+// are the key frames of GOPs in turn.
+TEST(MotionLift, FramesOf16BitsGiveTheSame) {
+  std::mt19937 random(7);
+  ThreadPool pool(3);
+  int stayed = 0, widened = 0, wide = 0;
+  for (int round = 0; round < 120; ++round) {
+    constexpr int kLevels = 3;
+    const int frames = 1 + static_cast<int>(random() % 9), scale = static_cast<int>(random() % 3);
+    const int width = 1 + static_cast<int>(random() % 90), height = 1 + static_cast<int>(random() % 50);
+    const MotionComponent c{0, {scale, scale}, random() % 2 == 0 ? 0 : kMotionFraction, 8};
+    const auto limit = static_cast<std::int32_t>(1000 << random() % 6) + static_cast<std::int32_t>(random() % 1000);
+    KeyStates keys(kLevels + 1), other_keys(kLevels + 1);
+    NarrowKeyStates narrow_keys(kLevels + 1);
+    bool follows = false;
+    for (int gop = 0; gop < 3; ++gop) {
+      const std::vector<GopKey> possible = keys_of(frames, kLevels);
+      const MotionPlaces places(frames, follows ? GopKey::kOpen : possible[random() % possible.size()], kLevels);
+      GopMotion m = random_motion(places, width << scale, height << scale, Vectors::kSmall, random);
+      if (random() % 2 == 0) m.predict_keys();
+      Volume v({places.count, height, width}, 8, 0, random);
+      for (auto& x : v.samples)
+        x = std::uniform_int_distribution<std::int32_t>(-limit, limit)(random) >> (gop == 0 ? 2 : 0);
+      const std::size_t frame = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+      MotionFrames small(v.shape, SimdLevel::kBest);
+      for (int t = 0; t < places.count; ++t) small.set(t, v.samples.data() + static_cast<std::size_t>(t) * frame);
+      const bool was_narrow = small.is_narrow();
+
+      const auto before = [&](KeyStates& of) { return follows ? &of : nullptr; };
+      const auto low = [&](const KeyStates& of) { return follows ? &of.back() : nullptr; };
+      inverse_motion(v.field(), m, c, 0, {before(keys), &keys, nullptr, low(keys)}, pool, SimdLevel::kBest);
+      inverse_motion(small, m, c, 0,
+                     {before(other_keys), &other_keys, nullptr, low(other_keys), follows ? &narrow_keys : nullptr,
+                      &narrow_keys, follows ? &narrow_keys.back() : nullptr},
+                     pool, SimdLevel::kBest);
+      ++(small.is_narrow() ? stayed : was_narrow ? widened : wide);
+      std::vector<std::int32_t> row(static_cast<std::size_t>(width));
+      for (int t = first_place(places.key); t < places.count; ++t)
+        for (int y = 0; y < height; ++y) {
+          small.read_row(t, y, row.data());
+          ASSERT_TRUE(std::equal(row.begin(), row.end(), v.field().row(t, y))) << t << ", " << y << ", limit " << limit;
+        }
+      follows = places.ends_with_key();
+      for (std::size_t l = 0; follows && l < keys.size(); ++l) {
+        const auto& narrow = narrow_keys[l];
+        ASSERT_NE(narrow.empty(), other_keys[l].empty());
+        const std::vector<std::int32_t> is =
+            narrow.empty() ? other_keys[l] : std::vector<std::int32_t>(narrow.begin(), narrow.end());
+        ASSERT_EQ(is, keys[l]) << "level " << l << ", limit " << limit;
+      }
+    }
+  }
+  EXPECT_GT(stayed, 10);
+  EXPECT_GT(widened, 10);
+  EXPECT_GT(wide, 5);
 }
 
 // Regions that move alike, with whole samples and quarters, and cells of their own among them.

@@ -384,7 +384,7 @@ void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, in
 template <class T>
 void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                           const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                          const StepTable* steps, const Field<T>& field, ZeroPatches* left_out) {
+                          const StepTable* steps, const BlockMemory<T>& memory, ZeroPatches* left_out) {
   State& st = *state_;
   const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
   st.plan(grid, target, segments, stop_plane);
@@ -409,13 +409,13 @@ void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int
       }
     }
   for (const Subband& band : target.all())
-    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, field, band),
+    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, memory, band),
                {left_out, by, bx});
 }
 
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<float>&, ZeroPatches*);
+                                   int, int, const StepTable*, const BlockMemory<float>&, ZeroPatches*);
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<std::int32_t>&, ZeroPatches*);
+                                   int, int, const StepTable*, const BlockMemory<std::int32_t>&, ZeroPatches*);
 
 }  // namespace trivelet

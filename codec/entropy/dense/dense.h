@@ -55,7 +55,7 @@ class DenseDecoder {
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
-              const Field<T>& field, ZeroPatches* left_out = nullptr);
+              const BlockMemory<T>& memory, ZeroPatches* left_out = nullptr);
 
  private:
   struct State;

@@ -388,7 +388,7 @@ struct BlockDecoder::State {
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const float* steps,
-              const Field<T>& field, ZeroPatches* left_out);
+              const BlockMemory<T>& block_memory, ZeroPatches* left_out);
   std::vector<bool> used_frames;  // frames of a patch that are not zero
   void find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames);
 };
@@ -402,16 +402,16 @@ BlockDecoder::~BlockDecoder() = default;
 template <class T>
 void BlockDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                           const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                          const StepTable* steps, const Field<T>& field, ZeroPatches* left_out) {
-  state_->decode(grid, target, by, bx, segments, stop_plane, centroid, steps ? steps->step.data() : nullptr, field,
-                 left_out);
+                          const StepTable* steps, const BlockMemory<T>& block_memory, ZeroPatches* left_out) {
+  state_->decode(grid, target, by, bx, segments, stop_plane, centroid, steps ? steps->step.data() : nullptr,
+                 block_memory, left_out);
 }
 
 template <class T>
-void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
-                         ZeroPatches* left_out) {
+void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                         const BlockMemory<T>& block_memory, ZeroPatches* left_out) {
   for (const Subband& band : target.all()) {
-    const Field<T> v = patch_view(grid, by, bx, field, band);
+    const Field<T> v = patch_view(grid, by, bx, block_memory, band);
     for (int t = 0; t < v.shape.frames; ++t) {
       clear_frame(v, t);
       if (left_out && band.resolution > 0) left_out->set(band, t, by, bx, false);
@@ -501,7 +501,7 @@ void BlockDecoder::State::find_used(const TreeLevel& level, const LevelState& s,
 template <class T>
 void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
                                  const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
-                                 const float* steps, const Field<T>& field, ZeroPatches* left_out) {
+                                 const float* steps, const BlockMemory<T>& block_memory, ZeroPatches* left_out) {
   const BlockMasks& masks = grid.masks(by, bx);
   const auto& all = grid.families();
   const int resolutions = grid.resolutions();
@@ -567,7 +567,7 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     }
 
   for (const Subband& band : target.all()) {
-    const Field<T> v = patch_view(grid, by, bx, field, band);
+    const Field<T> v = patch_view(grid, by, bx, block_memory, band);
     const auto b = static_cast<std::size_t>(band.temporal_band);
     const auto k = static_cast<std::size_t>(band.resolution);
     const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
@@ -598,11 +598,12 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
 }
 
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<float>&, ZeroPatches*);
+                                   int, int, const StepTable*, const BlockMemory<float>&, ZeroPatches*);
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
-                                   int, int, const StepTable*, const Field<std::int32_t>&, ZeroPatches*);
-template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<float>&, ZeroPatches*);
-template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const Field<std::int32_t>&,
+                                   int, int, const StepTable*, const BlockMemory<std::int32_t>&, ZeroPatches*);
+template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const BlockMemory<float>&,
+                                  ZeroPatches*);
+template void BlockDecoder::clear(const BlockGrid&, const SubbandTable&, int, int, const BlockMemory<std::int32_t>&,
                                   ZeroPatches*);
 
 }  // namespace trivelet

@@ -39,18 +39,18 @@ class BlockDecoder {
  public:
   BlockDecoder(FastMode mode, SimdLevel simd);
   ~BlockDecoder();
-  /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `field`. `target` is
-  /// grid.table() or, for a lower resolution or frame rate, the table of the reduced volume, whose subbands are the
+  /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `memory`. `target`
+  /// is grid.table() or, for a lower resolution or frame rate, the table of the reduced volume, whose subbands are the
   /// coarsest ones of the grid. `centroid` / 256 is the place of the reconstruction point in its interval. `steps` (of
   /// grid.table()) is null for integers. With `left_out`, zero patches are marked there and not written. Throws
   /// BadStream when the bits contradict the sizes.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
-              const Field<T>& field, ZeroPatches* left_out = nullptr);
+              const BlockMemory<T>& memory, ZeroPatches* left_out = nullptr);
   /// Writes zeros, for a block that cannot be decoded.
   template <class T>
-  static void clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const Field<T>& field,
+  static void clear(const BlockGrid& grid, const SubbandTable& target, int by, int bx, const BlockMemory<T>& memory,
                     ZeroPatches* left_out = nullptr);
 
  private:
