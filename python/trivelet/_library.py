@@ -161,6 +161,17 @@ class StreamInfo(Structure):
     ]
 
 
+class Gop(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_uint64, "offset bytes first_frame frames"),
+        ("layer_bytes", c_uint64 * 16),
+        ("layer_error", c_double * 16),
+        *members(c_int64, "pts duration"),
+        *members(c_int32, "key reserved"),
+    ]
+
+
 class Volume(Structure):
     _fields_ = [
         ("struct_size", c_uint64),
@@ -246,6 +257,7 @@ STRUCTURES = {
     "tvl_encode_params": EncodeParams,
     "tvl_decode_params": DecodeParams,
     "tvl_stream_info": StreamInfo,
+    "tvl_gop": Gop,
     "tvl_volume": Volume,
     "tvl_voxels": Voxels,
     "tvl_volume_params": VolumeParams,
@@ -281,6 +293,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_decoder_set_memory": (c_int, [c_void_p, c_int32, c_void_p]),
     "tvl_decode_volumes": (c_int, [c_void_p, POINTER(VolumeJob), c_uint64, POINTER(BatchParams)]),
     "tvl_decoder_open": (c_int, [c_void_p, POINTER(Source), POINTER(DecodeParams)]),
+    "tvl_decoder_gop": (c_int, [c_void_p, c_uint64, POINTER(Gop)]),
     "tvl_decoder_stream": (c_int, [c_void_p, POINTER(StreamInfo)]),
     "tvl_decoder_settings": (c_char_p, [c_void_p]),
     "tvl_decoder_metadata": (c_int, [c_void_p, POINTER(Metadata)]),

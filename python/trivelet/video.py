@@ -6,20 +6,27 @@ of up to 8 bits a sample, else uint16.
 
 from __future__ import annotations
 
+import bisect
+import builtins
 import collections
 import ctypes
+import io
 import math
 import operator
+import re
+import sys
+import threading
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _library
 from ._handles import Handle
-from ._streams import Readable, Source, Writable, sink_for
-from .errors import ArgumentError
+from ._matroska import FilmStream, SharedFile, is_matroska
+from ._streams import Readable, Source, Writable, is_path, sink_for
+from .errors import ArgumentError, StreamError, UnsupportedError
 from .metadata import Metadata, of_decoder, to_structure
 from .volume import Array, at_most_one, check_device, check_quality, number_of, positive, set_limits
 
@@ -62,6 +69,7 @@ class Frame:
     duration: int
     time_base: Fraction
     format: str
+    info: Optional[VideoInfo] = None  #: of the video; None for frames that were made by hand
 
     @property
     def time(self) -> float:
@@ -80,7 +88,53 @@ class Frame:
         return np.stack(planes, axis=-1)
 
 
+    def rgb(self) -> Array:
+        """Rows and columns with a last axis R, G, B, of as many bits as the planes. YUV is converted by the matrix and the
+        range of `info`; without them, by those usual for the size. Chroma is repeated, alpha left out."""
+        info = self.info or VideoInfo(self.planes[0].shape[1], self.planes[0].shape[0], self.format)
+        if info.is_signed:
+            raise ArgumentError("signed samples have no colours")
+        planes = self.planes
+        if self.format.startswith("gbr"):
+            return np.stack((planes[2], planes[0], planes[1]), axis=-1)
+        if not self.format.startswith("yuv"):
+            return np.stack((planes[0],) * 3, axis=-1)
+        return _to_rgb(planes[:3], info)
+
+
 # -------------------------------------------------------------------------------------------------------------- format
+
+# By matrix (H.273): the shares of red and blue in luma.
+_LUMA = {1: (0.2126, 0.0722), 4: (0.3, 0.11), 5: (0.299, 0.114), 6: (0.299, 0.114), 7: (0.212, 0.087), 9: (0.2627, 0.0593)}
+_LEAST_OF_HD = 720  # rows; pictures of unknown matrix have BT.709 from there on, else BT.601
+
+
+def _bits_of(format: str) -> int:
+    named = re.fullmatch(r"(?:gray|ya|yuva?\w*p|gbra?p)(\d*)", format)
+    return int(named[1]) if named and named[1] else 8
+
+
+def _to_rgb(planes: Sequence[Array], info: VideoInfo) -> Array:
+    matrix = info.matrix if info.matrix != 2 else 1 if info.height >= _LEAST_OF_HD else 6
+    if matrix not in _LUMA:
+        raise UnsupportedError(f"matrix {info.matrix} of H.273 is not converted to RGB; there are {[*_LUMA]}")
+    red, blue = _LUMA[matrix]
+    bits = _bits_of(info.format)
+    peak = (1 << bits) - 1
+    step = 1 << max(0, bits - 8)
+    rows, columns = planes[0].shape
+    y, u, v = (plane.astype(np.float32) for plane in planes)
+    u, v = (
+        c.repeat(-(-rows // c.shape[0]), 0)[:rows].repeat(-(-columns // c.shape[1]), 1)[:, :columns] - (1 << (bits - 1))
+        for c in (u, v)
+    )
+    if info.range != 2:
+        y = (y - 16 * step) * (peak / (219 * step))
+        u, v = u * (peak / (224 * step)), v * (peak / (224 * step))
+    r = y + 2 * (1 - red) * v
+    b = y + 2 * (1 - blue) * u
+    g = (y - red * r - blue * b) / (1 - red - blue)
+    return np.stack([(c + 0.5).clip(0, peak) for c in (r, g, b)], axis=-1).astype(planes[0].dtype)
 
 
 def _rational(name: str, value: Rational) -> Fraction:
@@ -354,8 +408,12 @@ class VideoWriter:
 
 
 class VideoReader(Iterator[Frame]):
-    """Iterates over the frames of a stream, each in separate memory. `info` describes them; `metadata` has the
-    rest. Damage raises an exception after the intact frames before it; with `keep_partial` later frames follow.
+    """Iterates over the frames of a stream, or of the video of a Matroska file. Each is in separate memory. `info`
+    describes them; `metadata` has the rest. Damage raises an exception after the intact frames before it; with
+    `keep_partial` later frames follow.
+
+    `len(reader)` is the number of frames; `reader[-1]` is a frame, `reader[10:20:2]` a list. Indices do not move the
+    iterator. Each decodes the GOP of its frame, which is kept for the next one.
     """
 
     def __init__(
@@ -376,7 +434,8 @@ class VideoReader(Iterator[Frame]):
         max_frames: Optional[int] = None,
         max_samples_per_byte: Optional[int] = None,
     ) -> None:
-        """source: a path, bytes or another buffer, or a binary file, which is read in order if it cannot seek.
+        """source: a path, bytes or another buffer, or a binary file, which is read in order if it cannot seek: of a .tvl
+        stream, or of a Matroska file, which must be able to seek.
         reduce, temporal_reduce: number of halvings of the size and of the frame rate. layers: quality layers; None
         = all.
         region: rows and columns after reduction; it must begin at whole chroma samples.
@@ -408,14 +467,17 @@ class VideoReader(Iterator[Frame]):
         self._decoder = Handle("decoder")
         self._ready: collections.deque[Frame] = collections.deque()
         self._failed: Optional[BaseException] = None
-        given = Source(source)
-        self._open(given, params)
+        self._new_source, self._params = _sources_of(source), params
+        self._first, self._last = start, stop
+        self._gops: list[tuple[int, int]] = []
+        self._kept: dict[int, Frame] = {}
+        self._open()
         if region is not None:
             self._take_region(params, region)
-            self._open(given, params)
+            self._open()
 
-    def _open(self, source: Source, params: Any) -> None:
-        library, decoder = _library.library, self._decoder
+    def _open(self) -> None:
+        library, decoder, source, params = _library.library, self._decoder, self._new_source(), self._params
         try:
             structure = source.structure(decoder)
             decoder.call(library.tvl_decoder_open, ctypes.byref(structure), ctypes.byref(params))
@@ -438,6 +500,57 @@ class VideoReader(Iterator[Frame]):
             places.append((wanted[0], len(wanted)))
         (params.y, params.region_height), (params.x, params.region_width) = places
 
+    def __len__(self) -> int:
+        if self.info.frames is None:
+            self._read_index()
+            if self._params.temporal_reduce:
+                raise TypeError("the number of frames after temporal_reduce is not known")
+            stop = self._gops[-1][1] if self._last is None else min(self._last, self._gops[-1][1])
+            return max(0, stop - self._first)
+        return self.info.frames
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._params.temporal_reduce:
+            raise TypeError("frames have no index with temporal_reduce")
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number, count = operator.index(index), len(self)
+        if not -count <= number < count:
+            raise IndexError(f"frame {number} of {count}")
+        frame = self._first + number % count
+        if frame not in self._kept:
+            self._keep_gop_of(frame)
+        return self._kept[frame]
+
+    def _read_index(self) -> None:
+        """Sets `_gops`: first frame and end of each."""
+        if self._gops:
+            return
+        decoder, library = self._decoder, _library.library
+        stream, gop = _library.make(_library.StreamInfo), _library.make(_library.Gop)
+        decoder.call(library.tvl_decoder_stream, ctypes.byref(stream))
+        if not stream.has_index:
+            raise TypeError("the source cannot seek, so that its frames are not counted before the end")
+        for number in range(stream.gops):
+            decoder.call(library.tvl_decoder_gop, number, ctypes.byref(gop))
+            self._gops.append((gop.first_frame, gop.first_frame + gop.frames))
+        if not self._gops:
+            self._gops.append((0, 0))
+
+    def _keep_gop_of(self, frame: int) -> None:
+        self._read_index()
+        first, end = self._gops[bisect.bisect_right(self._gops, (frame, sys.maxsize)) - 1]
+        params = type(self._params).from_buffer_copy(self._params)
+        params.first_frame = max(first, self._first)
+        params.end_frame = end if self._last is None else min(end, self._last)
+        with Handle("decoder") as decoder:
+            source = self._new_source().structure(decoder)
+            decoder.call(_library.library.tvl_decoder_open, ctypes.byref(source), ctypes.byref(params))
+            frames, failed = self._decode_frames(decoder)
+        self._kept = {params.first_frame + i: found for i, found in enumerate(frames)}
+        if frame not in self._kept:
+            raise failed or StreamError(f"frame {frame} is missing")
+
     def __iter__(self) -> VideoReader:
         return self
 
@@ -453,32 +566,55 @@ class VideoReader(Iterator[Frame]):
 
     def _decode(self) -> None:
         """The frames of a GOP, and an error that follows them."""
+        try:
+            frames, self._failed = self._decode_frames(self._decoder)
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        self._ready.extend(frames)
+
+    def _decode_frames(self, decoder: Handle) -> tuple[list[Frame], Optional[BaseException]]:
         planes = [[np.empty(shape, self._type) for shape in self._shapes] for _ in range(self._at_once)]
         frames = (_library.Frame * self._at_once)()
         for frame, memory in zip(frames, planes):
             _point_to(frame, memory)
         count = ctypes.c_uint64()
-        try:
-            self._failed = self._decoder.try_call(
-                _library.library.tvl_decoder_read, frames, self._at_once, ctypes.byref(count)
-            )
-        except KeyboardInterrupt:
-            self.close()
-            raise
+        failed = decoder.try_call(_library.library.tvl_decoder_read, frames, self._at_once, ctypes.byref(count))
         base = self.info.time_base or Fraction(1, 25)
-        for frame, memory in zip(frames[: count.value], planes):
-            self._ready.append(Frame(tuple(memory), frame.pts, frame.duration, base, self.info.format))
+        read = zip(frames[: count.value], planes)
+        return [Frame(tuple(m), f.pts, f.duration, base, self.info.format, self.info) for f, m in read], failed
 
     def close(self) -> None:
         """Closes the reader and releases the source."""
         self._decoder.close()
         self._ready.clear()
+        self._kept.clear()
 
     def __enter__(self) -> VideoReader:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _sources_of(given: Readable) -> Callable[[], Source]:
+    """Makes sources of a stream, or of the one in a Matroska file, each with a place of its own."""
+    if is_path(given):
+        with builtins.open(given, "rb") as file:
+            if not (file.seekable() and is_matroska(file)):
+                return lambda: Source(given)
+        film: Any = FilmStream(builtins.open(given, "rb"))
+    elif not hasattr(given, "read"):
+        memory = memoryview(given).cast("B")
+        if not is_matroska(io.BytesIO(memory[:4])):
+            return lambda: Source(given)
+        film = FilmStream(io.BytesIO(memory))
+    elif hasattr(given, "seekable") and not given.seekable():
+        return lambda: Source(given)
+    else:
+        film = FilmStream(given) if is_matroska(given) else given
+    lock = threading.Lock()
+    return lambda: Source(SharedFile(film, lock))
 
 
 def _not_negative(name: str, value: int) -> int:

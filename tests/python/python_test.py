@@ -6,6 +6,7 @@
 What is decoded in parts is compared with slices of the whole, and declarations with the header they were written from.
 """
 
+import contextlib
 import doctest
 import faulthandler
 import importlib
@@ -261,6 +262,35 @@ class Arrays(unittest.TestCase):
         frozen.flags.writeable = False
         with self.assertRaisesRegex(trivelet.ArgumentError, "read-only"):
             trivelet.decode(stream, out=frozen)
+
+
+def matroska(stream: bytes) -> bytes:
+    """A film of the stream, with blocks of another track between (codec/FORMAT.md, "In Matroska")."""
+
+    def element(name: int, *parts: bytes) -> bytes:
+        content = b"".join(parts)
+        return name.to_bytes((name.bit_length() + 7) // 8, "big") + (len(content) | 1 << 56).to_bytes(8, "big") + content
+
+    boxes, at = [], 8
+    while at < len(stream):
+        end = at + 16 + int.from_bytes(stream[at + 4 : at + 12], "little")
+        boxes.append(stream[at:end])
+        at = end
+    gops = [i for i, box in enumerate(boxes) if box[:4] == b"Gop "]
+    head = stream[:8] + b"".join(boxes[: gops[0]])
+    packets = [head + b"".join(boxes[i:j]) for i, j in zip(gops, [*gops[1:], gops[-1] + 1])]
+    packets.append(b"".join(boxes[gops[-1] + 1 :]))
+    private = element(0x63A2, bytes(16) + b"TRVL" + bytes(20) + head + b"\0")  # padded to an even size
+    tracks = element(0x1654AE6B, element(0xAE, element(0xD7, b"\1"), element(0x86, b"A_PCM")),
+                     element(0xAE, element(0xD7, b"\2"), private))  # fmt: skip
+    blocks = []
+    for i, packet in enumerate(packets):
+        blocks.append(element(0xA3, b"\x81\0\0\x80", b"sound"))
+        block = b"\x82\0\0\0" + packet
+        blocks.append(element(0xA0, element(0xA1, block)) if i % 2 else element(0xA3, block))
+    half = len(blocks) // 2
+    clusters = [element(0x1F43B675, element(0xE7, b"\0"), *some) for some in (blocks[:half], blocks[half:])]
+    return element(0x1A45DFA3, element(0x4282, b"matroska")) + element(0x18538067, tracks, *clusters)
 
 
 class Masks(unittest.TestCase):
@@ -832,6 +862,60 @@ class Videos(unittest.TestCase):
                 self.assertEqual((frame.pts, frame.duration, frame.time), (t, 1, t / 30))
                 for a, b in zip(frame.planes, planes):
                     np.testing.assert_array_equal(a, b, name)
+
+    def test_index(self) -> None:
+        frames, file = self.frames([(30, 45), (15, 23), (15, 23)], count=26), io.BytesIO()
+        with trivelet.VideoWriter(file, 45, 30, "yuv420p", 30, lossless=True, gop=8) as writer:
+            for planes in frames:
+                writer.write(planes)
+        stream = file.getvalue()
+        film = matroska(stream)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "film.mkv"
+            path.write_bytes(film)
+            for source in (stream, io.BytesIO(stream), film, io.BytesIO(film), path):
+                reader = trivelet.VideoReader(source)
+                self.assertEqual(len(reader), 26)
+                first = next(reader)
+                for i in (25, 0, 7, 8, -1, -26):
+                    self.assertEqual(reader[i].pts, i % 26)
+                    np.testing.assert_array_equal(reader[i].planes[0], frames[i][0])
+                self.assertEqual([frame.pts for frame in reader[20:3:-6]], [20, 14, 8])
+                self.assertEqual([first.pts, *(frame.pts for frame in reader)], [*range(26)])
+                for i in (26, -27):
+                    with self.assertRaises(IndexError):
+                        reader[i]
+                part = trivelet.VideoReader(source, start=5, stop=20, reduce=1)
+                self.assertEqual((len(part), part[4].pts, part[-1].pts), (15, 9, 19))
+                self.assertEqual(len(trivelet.VideoReader(source, temporal_reduce=1)), 13)
+        cut = trivelet.VideoReader(film[: len(film) * 2 // 3])
+        self.assertEqual(cut[7].pts, 7)
+        with self.assertRaisesRegex(trivelet.UnsupportedError, "no track of Trivelet"):
+            trivelet.VideoReader(film.replace(b"TRVL", b"XVID"))
+        for size in range(0, 400, 7):  # any bytes are an error or a stream
+            with contextlib.suppress(trivelet.Error, TypeError):
+                list(trivelet.VideoReader(film[:size]))
+
+    def test_rgb(self) -> None:
+        # Red, green and blue of BT.601 in the limited range, white and black.
+        colours = {(81, 90, 240): (255, 0, 0), (145, 54, 34): (0, 255, 0), (41, 240, 110): (0, 0, 255),
+                   (235, 128, 128): (255, 255, 255), (16, 128, 128): (0, 0, 0)}  # fmt: skip
+        for yuv, rgb in colours.items():
+            planes = tuple(np.full(shape, value, np.uint8) for shape, value in zip([(4, 6), (2, 3), (2, 3)], yuv))
+            frame = trivelet.Frame(planes, 0, 1, Fraction(1, 25), "yuv420p")
+            self.assertEqual(frame.rgb().shape, (4, 6, 3))
+            self.assertLessEqual(int(np.abs(frame.rgb().astype(int) - rgb).max()), 2, yuv)
+            wide = tuple(plane.astype(np.uint16) << 2 for plane in planes)
+            frame = trivelet.Frame(wide, 0, 1, Fraction(1, 25), "yuv420p10")
+            self.assertLessEqual(int(np.abs(frame.rgb().astype(int) // 4 - rgb).max()), 2, yuv)
+        full = trivelet.VideoInfo(4, 4, "yuv444p", range=2, matrix=1)
+        frame = trivelet.Frame((np.full((4, 4), 200, np.uint8), *[np.full((4, 4), 128, np.uint8)] * 2), 0, 1,
+                               Fraction(1, 25), "yuv444p", full)  # fmt: skip
+        self.assertEqual(frame.rgb()[0, 0].tolist(), [200, 200, 200])
+        grey = trivelet.Frame((np.arange(6, dtype=np.uint8).reshape(2, 3),), 0, 1, Fraction(1, 25), "gray")
+        self.assertEqual(grey.rgb()[1, 2].tolist(), [5, 5, 5])
+        planes = tuple(np.full((2, 2), n, np.uint8) for n in (2, 3, 1))
+        self.assertEqual(trivelet.Frame(planes, 0, 1, Fraction(1, 25), "gbrp").rgb()[0, 0].tolist(), [1, 2, 3])
 
     def test_bounds_on_the_rate(self) -> None:
         noise = np.random.default_rng(1).integers(0, 255, (12, 30, 45), np.uint8)
