@@ -111,7 +111,7 @@ class GopEncoder : public GopWorker {
   virtual double squared_error(const Gop&, const GopChoices&, const std::vector<std::uint8_t>& /*cuts*/) { return -1; }
   /// False when no GOP is pending. Grids in `out` stay valid as long as the encoder.
   virtual bool pull(CodedGop& out) = 0;
-  /// The choice of choose_levels() for the GOP that is pushed next, where a device makes it; nullopt: the caller has to.
+  /// The choice of choose_levels() for the GOP that is pushed next, where a device makes it; nullopt: the caller must.
   virtual std::optional<LevelChoice> choose_levels(const Gop&, int /*most*/) { return std::nullopt; }
   /// Returns when the encoder will not read any pushed sample again.
   virtual void wait_for_samples() noexcept {}

@@ -23,8 +23,8 @@ struct LevelChoice {
 /// predicts most blocks. Takes about 1 % of the time of encoding the GOP with motion.
 LevelChoice choose_levels(const Gop& gop, int bits, int most, ThreadPool& pool, SimdLevel simd);
 
-/// The same where the blocks are counted elsewhere. `lost(level)`: the percentage of blocks that nothing predicts at the
-/// distance of that level; called for level 0, 1, ... until one is dropped.
+/// The same where the blocks are counted elsewhere. `lost(level)`: the percentage of blocks that nothing predicts at
+/// the distance of that level; called for level 0, 1, ... until one is dropped.
 LevelChoice levels_by_losses(int frames, int most, const std::function<int(int)>& lost);
 
 }  // namespace trivelet

@@ -35,8 +35,8 @@ struct MotionDamage {
   std::string what;
 };
 
-/// Decodes sections of levels that follow each other from coarse to fine into their fields: all levels of a region, then
-/// those of the next. The fields of a damaged level and of finer ones hold any motion afterwards.
+/// Decodes sections of levels that follow each other from coarse to fine into their fields: all levels of a region,
+/// then those of the next. The fields of a damaged level and of finer ones hold any motion afterwards.
 std::optional<MotionDamage> decode_motion_levels(const std::vector<MotionSection>& sections, int components,
                                                  GopMotion& motion, ThreadPool* pool);
 

@@ -159,9 +159,9 @@ __global__ void __launch_bounds__(kLanes) lost_kernel(Reduced r, int columns, in
   const auto mean = static_cast<std::int16_t>((sum + kBlockSide * kBlockSide / 2) >> 6);
   const int limit = satd_of([&](int j, int k) { return block[j * r.width + k] - mean; }) * kLostShare / 100;
   if (past.cost <= limit || other.cost <= limit) return;
-  const int of_mean = satd_of(
+  const int mean_cost = satd_of(
       [&](int j, int k) { return block[j * r.width + k] - ((past.sample(r, j, k) + other.sample(r, j, k) + 1) >> 1); });
-  if (of_mean > limit) atomicAdd(&lost[blockIdx.z], 1);
+  if (mean_cost > limit) atomicAdd(&lost[blockIdx.z], 1);
 }
 
 }  // namespace
