@@ -8,7 +8,7 @@
 
 namespace trivelet::cli {
 
-/// Codes a few frames of some GOPs without loss: of the first, third, seventh and so on, so that long films cost
+/// Codes a few frames of some GOPs without loss: of the first, fourth, sixteenth and so on, so that long films cost
 /// little. Used only with a target for bytes that is not small.
 class LosslessEstimate {
  public:

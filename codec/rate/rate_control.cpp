@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -309,20 +310,24 @@ Cuts RateControl::at(double lambda) const {
   return cuts;
 }
 
-// The truncation points of one block.
-void RateControl::at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
+double RateControl::at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
   bool allowed = true;
+  double same_up_to = std::numeric_limits<double>::infinity();
   for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s) {
     const Run& run = runs_[first + s];
     const Point* begin = points_.data() + run.first;
     const Point* p = std::partition_point(begin, begin + run.count,
                                           [lambda](const Point& q) { return static_cast<double>(q.slope) >= lambda; });
     cuts[s] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
+    if (p != begin) same_up_to = std::min(same_up_to, static_cast<double>((p - 1)->slope));
   }
+  // A segment of which nothing is sent asks nothing of its parent, whatever its top is.
   for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
-    if (const int parent = c.parents[s]; parent >= 0)
+    if (const int parent = c.parents[s]; parent >= 0 && cuts[s] < unit_ * runs_[first + s].top)
       allowed = allowed && cuts[s] >= lowest_cut(header_.profile, cuts[static_cast<std::size_t>(parent)]);
-  if (!allowed) settle(lambda, c, first, cuts);
+  if (allowed) return same_up_to;
+  settle(lambda, c, first, cuts);
+  return lambda;
 }
 
 // A segment may be cut lower than its parent allows. Then either the parent sends more than it is worth alone, or the
@@ -391,10 +396,14 @@ std::vector<std::uint64_t> RateControl::body_bytes_at(const std::vector<double>&
   std::vector<std::atomic<std::uint64_t>> sums(lambdas.size());
   for_blocks([&](const Component& c, std::size_t first) {
     std::vector<std::uint8_t> cuts(static_cast<std::size_t>(c.segments));
+    std::uint64_t bytes = 0;
+    double same_up_to = -1;
     for (std::size_t i = 0; i < lambdas.size(); ++i) {
-      at(lambdas[i], c, first, cuts.data());
-      std::uint64_t bytes = 0;
-      for (std::size_t s = 0; s < cuts.size(); ++s) bytes += (end_at(runs_[first + s], cuts[s]) + 7) / 8;
+      if (i == 0 || lambdas[i] < lambdas[i - 1] || lambdas[i] > same_up_to) {
+        same_up_to = at(lambdas[i], c, first, cuts.data());
+        bytes = 0;
+        for (std::size_t s = 0; s < cuts.size(); ++s) bytes += (end_at(runs_[first + s], cuts[s]) + 7) / 8;
+      }
       sums[i] += bytes;
     }
   });

@@ -45,7 +45,7 @@ class RateControl {
   Cuts with_error(double wanted, double& log2_lambda) const;
   /// Bytes of the segments up to these points, without headers.
   std::uint64_t body_bytes(const Cuts& cuts) const;
-  /// The same of at(lambda), for each lambda.
+  /// The same of at(lambda), for each lambda; fastest if they ascend.
   std::vector<std::uint64_t> body_bytes_at(const std::vector<double>& lambdas) const;
   /// Predicted squared error of all samples with these points.
   double error(const Cuts& cuts) const;
@@ -120,7 +120,9 @@ class RateControl {
   /// Calls f(component, first segment) for every block, on the pool.
   template <class F>
   void for_blocks(const F& f) const;
-  void at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
+  /// The truncation points of one block. Returns the largest slope from `lambda` on at which they are known to be the
+  /// same.
+  double at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
   void settle(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
   /// at() of the slopes of all layers, in their order; those of the slope asked for last are kept.
   const std::vector<Cuts>& rows(double lambda) const;
