@@ -168,7 +168,7 @@ void finish(EncodeJob& job) {
             static_cast<double>(job.coded.frames) / seconds, verified);
   require(job.input->damage().empty(), ErrorKind::kBadStream,
           "'" + options.input + "' is damaged (" + job.input->damage() + "); the output holds " +
-              count_of(job.coded.frames, "frame") + " before");
+              count_of(job.coded.frames, "frame"));
 }
 
 /// Of a video.
@@ -337,7 +337,8 @@ Action define_encode(Command& app, Common& common) {
   add_coding_options(app, options->coding);
   app.add_flag(
          "--recover", options->reading.recover,
-         "Encode the frames before the damage of a damaged or cut input; the exit code is 4 if frames are missing")
+         "Encode the frames before the damage of a damaged or cut input, or those between it and the next where it "
+         "begins with damage; the exit code is 4 if frames are missing")
       .group("Selection and checks");
   add_video_input_options(app, *options);
   add_film_options(app, options->film);

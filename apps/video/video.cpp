@@ -13,12 +13,15 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "apps/cli/log.h"
 #include "codec/base/bytes.h"
 #include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
+#include "io/source.h"
+#include "io/video/video_format_table.h"
 #include "trivelet/scene_cuts.h"
 
 namespace trivelet::cli {
@@ -59,24 +62,27 @@ Piped piped_stream() {
 /// A .tvl stream as a reader of frames.
 class TvlReader final : public io::FrameReader {
  public:
-  TvlReader(const std::string& path, const Common& common, const FrameRange& range)
-      : path_(path),
-        file_(open_stream_file(path)),
-        decoder_(*file_.source, params(common, range)),
-        gop_(decoder_.make_gop()) {
-    warn_of_lost_index(path, decoder_.info().index_damage);
+  TvlReader(const std::string& path, const Common& common, const FrameRange& range, bool recover)
+      : path_(path), file_(open_stream_file(path)), params_(params(common, range)), recover_(recover) {
+    begin();
+    warn_of_lost_index(path, decoder_->info().index_damage);
   }
 
-  const VideoInfo& info() const override { return decoder_.output(); }
+  const VideoInfo& info() const override { return decoder_->output(); }
   io::SideStreams side_streams() const override { return file_.side_streams; }
-  Metadata metadata() const override { return decoder_.info().metadata; }
+  Metadata metadata() const override { return decoder_->info().metadata; }
+  std::string damage() const override {
+    if (lost_ == 0) return damage_;
+    const std::string lost = lost_reason_ + "; the frames before " + std::to_string(lost_) + " are missing";
+    return damage_.empty() ? lost : lost + ", and what follows this: " + damage_;
+  }
 
   bool read(Gop& gop, int index) override {
-    if (next_ >= gop_.frames()) {
-      if (!naming(path_, [this] { return decoder_.pull(gop_); })) return false;
+    if (next_ >= gop_->frames()) {
+      if (!naming(path_, [this] { return pull(); })) return false;
       next_ = 0;
     }
-    const Gop& from = gop_;
+    const Gop& from = *gop_;
     for (int c = 0; c < from.components(); ++c) {
       const VolumeView in = from.plane(c);
       const MutableVolumeView out = gop.plane(c);
@@ -97,11 +103,56 @@ class TvlReader final : public io::FrameReader {
     return p;
   }
 
+  void begin() {
+    decoder_.emplace(*file_.source, params_);
+    gop_.emplace(decoder_->make_gop());
+  }
+
+  /// The next GOP. Of a damaged stream those before the damage, or if there are none, those behind it.
+  bool pull() {
+    while (damage_.empty()) try {
+        const bool more = decoder_->pull(*gop_);
+        begun_ = begun_ || more;
+        return more;
+      } catch (const Error& e) {
+        if (!recover_ || e.kind() != ErrorKind::kBadStream) throw;
+        if (lost_reason_.empty()) lost_reason_ = e.what();
+        if (begun_)
+          damage_ = e.what();
+        else if (!begin_at_next_key())
+          throw;
+      }
+    gop_->set_frames(0);
+    return false;
+  }
+
+  /// Whether there is a GOP behind that with the first frame that needs none before.
+  bool begin_at_next_key() {
+    const StreamInfo& stream = decoder_->info();
+    if (!stream.has_index || !file_.source->seekable()) return false;
+    const auto gop = std::find_if(stream.gops.begin(), stream.gops.end(), [&](const GopInfo& g) {
+      return g.first_frame > params_.first_frame && g.key != GopKey::kOpen && !g.predicts_keys;
+    });
+    if (gop == stream.gops.end() || gop->first_frame >= params_.end_frame) return false;
+    params_.first_frame = lost_ = gop->first_frame;
+    gop_.reset();
+    decoder_.reset();
+    file_.source->seek(0);
+    begin();
+    return true;
+  }
+
   std::string path_;
   StreamFile file_;
-  Decoder decoder_;
-  Gop gop_;
+  DecoderParams params_;
+  std::optional<Decoder> decoder_;
+  std::optional<Gop> gop_;
   int next_ = 0;
+  bool recover_ = false;
+  bool begun_ = false;      ///< a GOP was delivered
+  std::uint64_t lost_ = 0;  ///< frames before this one are missing; 0 = none are
+  std::string lost_reason_;
+  std::string damage_;  ///< by which it ended
 };
 
 }  // namespace
@@ -145,7 +196,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
               " is a Trivelet stream; --stream is for other files, which may hold several videos");
   if (is_tvl_) {
     require(!range.has_times(), ErrorKind::kInternal, "times are numbers of frames where a stream is read");
-    reader_ = naming(path, [&] { return std::make_unique<TvlReader>(path, common, range); });
+    reader_ = naming(path, [&] { return std::make_unique<TvlReader>(path, common, range, options.recover); });
     info_ = reader_->info();
     side_streams_ = reader_->side_streams();
   } else {
@@ -373,6 +424,10 @@ io::ReaderOptions like_video(io::ReaderOptions options, const std::string& path,
   const bool raw = options.format == "raw" || (options.format.empty() && (extension == ".yuv" || extension == ".raw" ||
                                                                           extension == ".rgb" || extension == ".gray"));
   if (!raw) return options;
+  if (options.format.empty() && options.width == 0 && path != "-") {
+    io::InputBytes file(path);
+    if (io::is_sgi(file)) return options;
+  }
   if (options.width == 0) {
     options.width = like.width;
     options.height = like.height;

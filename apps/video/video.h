@@ -55,7 +55,7 @@ class VideoInput {
   /// Whether a GPU decodes it.
   bool on_device() const { return reader_->on_device(); }
   Metadata metadata() const { return reader_->metadata(); }
-  /// Of inputs that are recovered: why they ended.
+  /// Of inputs that are recovered: why they ended, or did not begin with their first frame.
   std::string damage() const { return reader_->damage(); }
   /// Fills `gop` up to its capacity. False when no frame was left.
   bool read(Gop& gop);

@@ -52,6 +52,13 @@ const InputFormat* input_format(InputBytes& source, std::string_view extension) 
   return nullptr;
 }
 
+bool is_sgi(InputBytes& source) {
+  // The SGI Image File Format 1.00: magic, RLE or not, bytes of a sample, dimensions.
+  const std::string_view head = source.peek(6);
+  return head.size() == 6 && head.substr(0, 2) == "\x01\xda" && (head[2] == 0 || head[2] == 1) &&
+         (head[3] == 1 || head[3] == 2) && head[4] == 0 && head[5] >= 1 && head[5] <= 3;
+}
+
 const OutputFormat* output_format(std::string_view name) {
   for (const OutputFormat& f : kOutputFormats)
     if (has_word(f.names, name)) return &f;

@@ -1,5 +1,6 @@
 // The table of video formats that need no FFmpeg (video_format_table.cpp), and the readers and writers in it, one
-// function per format. Internal to io. A new format is a file with these functions and a row of the table.
+// function per format. Internal to io, but for is_sgi(). A new format is a file with these functions and a row of the
+// table.
 #pragma once
 
 #include <memory>
@@ -65,5 +66,8 @@ Writer make_null_writer(const std::string& path, const VideoInfo& info, const Wr
 Writer make_md5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
 /// The same of each frame, with its time, in lines; to standard output if `path` is "", "-" or "framemd5".
 Writer make_framemd5_writer(const std::string& path, const VideoInfo& info, const WriterOptions& options);
+
+/// A picture of Silicon Graphics, whose files may be called .rgb as raw frames are.
+bool is_sgi(InputBytes& source);
 
 }  // namespace trivelet::io

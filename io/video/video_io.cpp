@@ -107,6 +107,8 @@ std::unique_ptr<FrameReader> open_any(const std::string& path, const ReaderOptio
   auto source = std::make_unique<InputBytes>(path);
   const InputFormat* known =
       options.format.empty() ? input_format(*source, extension_of(path)) : input_format(options.format);
+  const bool says_size = options.width > 0 || options.height > 0;
+  if (options.format.empty() && known && known->takes_size && !says_size && is_sgi(*source)) known = nullptr;
   require((known && known->takes_size) || (options.width == 0 && options.height == 0), ErrorKind::kBadArgument,
           source->name() + ": only raw input (ReaderOptions::format raw) takes a frame size");
   if (known && known->can_read(*source, options)) return known->open(std::move(source), options);

@@ -57,7 +57,7 @@ class FrameReader {
   /// What FORMAT.md has boxes for: of HDR pictures the display they were mastered on, and their light level; chapters
   /// and tags.
   virtual Metadata metadata() const { return {}; }
-  /// With ReaderOptions::recover: why it ended before its end; "" if it did not.
+  /// With ReaderOptions::recover: why it ended before its end, or began behind its beginning; "" if it did not.
   virtual std::string damage() const { return {}; }
   /// Warnings about the input so far, a sentence each.
   virtual std::vector<std::string> remarks() const { return {}; }
@@ -84,7 +84,8 @@ struct ReaderOptions {
   /// Playlists may name further files to read. If not set, the author of an input cannot have other files of the user
   /// coded into the stream.
   bool allow_outside = false;
-  /// Of a damaged or cut file take the frames before the damage, as far as they decode (FFmpeg's readers).
+  /// Of a damaged or cut file take the frames before the damage, as far as they decode; if there are none, those behind
+  /// it, from a key frame up to further damage (FFmpeg's readers).
   bool recover = false;
   std::string stream{};  ///< FFmpeg's specifier of the video track: "v:1", "3"; "" = the best
   DeviceDecoding device_decoding = DeviceDecoding::kNever;

@@ -341,7 +341,7 @@ def test_cut(folder: Path, film: Path) -> None:
         check(name == "live.mkv" or f"{missing} bytes" in said, f"{name} cut by {missing}: {said}")
         said = run("encode", cut, tvl, *FAST, "--recover", code=4)
         frames = json.loads(run("info", tvl, "--json"))["video"]["frames"]
-        check(10 < frames < 50 and f"{frames} frames before" in said, f"{name} cut, recovered: {said}")
+        check(10 < frames < 50 and f"holds {frames} frames" in said, f"{name} cut, recovered: {said}")
         run("encode", cut, tvl, *FAST, "--recover", "--frames", ":5")  # the cut is not reached
         check("cut short" in run("info", cut), f"info of {name} cut")
         told = json.loads(run("info", cut, "--json", "--quiet"))["warnings"]
@@ -470,6 +470,46 @@ def test_findings(folder: Path, film: Path) -> None:
     run("encode", folder / "other", tvl, *FAST, code=5)
     (folder / "other").write_bytes(b"")
     check("is empty" in run("encode", folder / "other", tvl, *FAST, code=4), "an empty file")
+
+
+def test_damaged_start(folder: Path, film: Path) -> None:
+    """--recover of films that begin with damage: from the next key frame on, exactly, told, and exit code 4."""
+    coded, source, bad, tvl = folder / "starts.avi", folder / "starts.mkv", folder / "starts_bad", folder / "starts.tvl"
+    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    kinds = [(coded, "mjpeg", [], 1), (source, "mpeg4", ["-g", "10"], 10)]
+    if b" libx264 " in encoders:
+        kinds.append((folder / "starts.mp4", "libx264", ["-g", "10", "-bf", "2", "-threads", "1"], 10))
+    for name, codec, options, missing in kinds:
+        ffmpeg("-i", film, "-map", "0:v", "-frames:v", 40, "-c:v", codec, *options, name)
+        packets = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size", "-of", "json",
+                                  name], capture_output=True, check=True).stdout  # fmt: skip
+        first = json.loads(packets)["packets"][0]
+        at, size = int(first["pos"]), int(first["size"])
+        data = bytearray(name.read_bytes())
+        data[at + size // 3 : at + size * 2 // 3] = b"\xff" * (size * 2 // 3 - size // 3)
+        bad.write_bytes(data)
+        run("encode", bad, tvl, *EXACT, "--only-video", code=4)
+        said = run("encode", bad, tvl, *EXACT, "--only-video", "--recover", code=4)
+        check("s is missing" in said and f"{40 - missing} frames" in said, f"{codec}, damage at the start: {said}")
+        run("decode", tvl, folder / "starts.yuv", "-y", "--format", "raw")
+        whole = ffmpeg("-i", name, "-f", "rawvideo", "-").stdout
+        check((folder / "starts.yuv").read_bytes() == whole[len(whole) * missing // 40 :], f"{codec}: what follows the damage")
+    # A stream of ours: GOPs of 10 frames.
+    run("encode", film, tvl, *EXACT, "--gop", "10", "--motion", "off", "--only-video")
+    whole = tvl.read_bytes()
+    gops = [i + 16 for i in range(len(whole)) if whole.startswith(b"Gop ", i)]
+    ours = folder / "starts_ours.tvl"
+    run("decode", tvl, folder / "starts.yuv", "-y", "--format", "raw")
+    pictures = (folder / "starts.yuv").read_bytes()
+    for torn, begin, end in ((0, 10, 50), (2, 0, 20), (4, 0, 40)):
+        at = gops[torn] + int.from_bytes(whole[gops[torn] : gops[torn] + 4], "little") + 9
+        ours.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        run("encode", ours, folder / "starts_again.tvl", *EXACT, code=4)
+        said = run("encode", ours, folder / "starts_again.tvl", *EXACT, "--recover", code=4)
+        check(("the frames before 10 are missing" in said) == (torn == 0), f"GOP {torn} is damaged: {said}")
+        run("decode", folder / "starts_again.tvl", folder / "starts.yuv", "-y", "--format", "raw")
+        part = pictures[len(pictures) * begin // 50 : len(pictures) * end // 50]
+        check((folder / "starts.yuv").read_bytes() == part, f"--recover of a stream, GOP {torn}")
 
 
 def test_words(folder: Path, film: Path) -> None:
@@ -910,6 +950,7 @@ def main() -> int:
         test_cut(folder, film)
         test_skipped_packets(folder)
         test_findings(folder, film)
+        test_damaged_start(folder, film)
         test_words(folder, film)
         test_copies(folder, film)
         test_waiting(folder)

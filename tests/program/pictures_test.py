@@ -130,7 +130,7 @@ def test_sequences(folder: Path, clips: dict) -> None:
 
 
 def tiff(pages: int, fields: dict, order: str = "<", bits: int = 8) -> bytes:
-    """Pictures of 4 x 3: what is in `fields` (tags and numbers), or RGB."""
+    """Pictures of 4 x 3: what is in `fields` (tags and numbers, or lists of fractions), or RGB."""
     fields = {256: 4, 257: 3, 258: 8, 259: 1, 262: 2, 277: 3, 278: 3, **fields}
     strip = bytes(range(12 * fields[277]))
     data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
@@ -138,18 +138,23 @@ def tiff(pages: int, fields: dict, order: str = "<", bits: int = 8) -> bytes:
         entries = sorted({**fields, 273: 0, 279: len(strip)}.items())
         at = len(data) + 2 + 12 * len(entries) + 4
         data += struct.pack(order + "H", len(entries))
+        fractions = b""
         for tag, value in entries:
             if tag == 258 and fields[277] < 3:
                 data += struct.pack(order + "HHIHH", tag, 3, fields[277], bits, bits)
             elif tag == 258:  # as many as there are samples, behind the strip
                 data += struct.pack(order + "HHII", tag, 3, fields[277], at + len(strip))
+            elif isinstance(value, list):
+                place = at + len(strip) + 2 * fields[277] + len(fractions)
+                data += struct.pack(order + "HHII", tag, 5, len(value), place)
+                fractions += b"".join(struct.pack(order + "II", *pair) for pair in value)
             elif tag == 273:
                 data += struct.pack(order + "HHII", tag, 4, 1, at)
             else:
                 data += struct.pack(order + "HHIHH", tag, 3, 1, value, 0)
-        behind = at + len(strip) + 2 * fields[277]
+        behind = at + len(strip) + 2 * fields[277] + len(fractions)
         data += struct.pack(order + "I", behind if page + 1 < pages else 0) + strip
-        data += struct.pack(order + "H", bits) * fields[277]
+        data += struct.pack(order + "H", bits) * fields[277] + fractions
     return data
 
 
@@ -217,6 +222,82 @@ def test_misread(folder: Path) -> None:
     check("Unknown compression" in run("encode", folder / "new.tif", coded, "-y", code=5), "a compression of TIFF")
 
 
+def jfif(unit: int, across: int, down: int, folder: Path) -> bytes:
+    """JPEG with a density: 0 = only the shape of a pixel, 1 = in inches, 2 = in centimetres."""
+    data = jpeg(1, folder)
+    at = data.index(b"JFIF\0")
+    return data[: at + 7] + struct.pack(">BHH", unit, across, down) + data[at + 12 :]
+
+
+def said_gif(comments: int, folder: Path) -> bytes:
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 2, folder / "plain.gif")
+    data = (folder / "plain.gif").read_bytes()
+    at = 13 + 3 * (2 << (data[10] & 7)) * (data[10] >> 7)
+    return data[:at] + b"!\xfe\4text\5 more\0" * comments + data[at:]
+
+
+def jpeg_2000(comment: bytes, folder: Path) -> bytes:
+    """A codestream with one comment."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=32x32", "-frames:v", 1, "-pix_fmt", "rgb24", "-c:v", "jpeg2000", "-format", "j2k",
+           "-f", "image2pipe", folder / "plain.j2k")  # fmt: skip
+    data = (folder / "plain.j2k").read_bytes()
+    while (at := data.find(b"\xff\x64", 0, data.index(b"\xff\x90"))) > 0:
+        data = data[:at] + data[at + 2 + int.from_bytes(data[at + 2 : at + 4], "big") :]
+    at = data.index(b"\xff\x52")
+    return data[:at] + b"\xff\x64" + struct.pack(">HH", 4 + len(comment), 1) + comment + data[at:]
+
+
+def jp2(codestream: bytes) -> bytes:
+    def box(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", 8 + len(content)) + name + content
+
+    header = box(b"ihdr", struct.pack(">IIHBBBB", 32, 32, 3, 7, 7, 0, 0)) + box(b"colr", b"\1\0\0\0\0\0\x10")
+    density = box(b"res ", box(b"resc", struct.pack(">HHHHbb", 59055, 1000, 11811, 1000, 2, 3)))
+    return (box(b"jP  ", b"\r\n\x87\n") + box(b"ftyp", b"jp2 \0\0\0\0jp2 ") + box(b"jp2h", header + density)
+            + box(b"xml ", b"<a/>") + box(b"jp2c", codestream))  # fmt: skip
+
+
+def test_names(folder: Path) -> None:
+    """Files called .rgb may be pictures of Silicon Graphics. What FFmpeg cannot read is unsupported, not damaged."""
+    coded = folder / "named.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=24x16", "-frames:v", 1, "-pix_fmt", "rgb24", folder / "plain.sgi")
+    pixels = ffmpeg("-i", folder / "plain.sgi", "-f", "rawvideo", "-pix_fmt", "gbrp", "-").stdout
+    picture = folder / "picture.rgb"
+    picture.write_bytes((folder / "plain.sgi").read_bytes())
+    run("encode", picture, coded, "-y", "--lossless")
+    run("decode", coded, folder / "named.yuv", "-y", "--format", "raw")
+    check((folder / "named.yuv").read_bytes() == pixels, "a picture called .rgb")
+    for command in (["verify", coded, "--against", picture], ["compare", picture, coded, "--min-psnr", "99"]):
+        run(*command)
+    raw = folder / "raw.rgb"  # of a size that is typed it is raw, whatever its samples are
+    raw.write_bytes(b"\x01\xda\1\1\0\3" + bytes(range(6)) * 2)
+    run("encode", raw, coded, "-y", "--lossless", "--size", "3x2", "--pix-fmt", "rgb24")
+    run("decode", coded, folder / "again.rgb", "-y", "--pix-fmt", "rgb24")
+    check((folder / "again.rgb").read_bytes() == raw.read_bytes(), "raw frames that begin as a picture does")
+
+    def unit(*cards: str) -> bytes:
+        return b"".join(c.ljust(80).encode() for c in (*cards, "END")).ljust(2880)
+
+    first = unit("SIMPLE  =                    T", "BITPIX  =                    8", "NAXIS   =                    0")
+    table = ("XTENSION= 'BINTABLE'", "BITPIX  =                    8", "NAXIS   =                    2",
+             "NAXIS1  =                    8", "NAXIS2  =                    2", "PCOUNT  =                 3000",
+             "GCOUNT  =                    1", "TFIELDS =                    1", "TFORM1  = '1PB(9)  '")  # fmt: skip
+    packed = unit(*table, "ZIMAGE  =                    T", "ZCMPTYPE= 'GZIP_1  '")
+    for name, data, told in (("packed", first + packed + bytes(5760), "compressed FITS"),
+                             ("table", first + unit(*table) + bytes(5760), "without a picture"), ("none", first, "without a picture")):  # fmt: skip
+        (folder / f"{name}.fits").write_bytes(data)
+        for command in (["encode", folder / f"{name}.fits", coded, "-y"], ["info", folder / f"{name}.fits"]):
+            said = run(*command, code=5)
+            check(told in said, f"{command[0]} of FITS, {name}: {said}")
+    rows = bytes([0xFE, 7, 0x80])  # three of a kind, and nothing
+    head = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 3, 2, 3, 8, 3) + bytes(12) + b"\0\1"
+    (folder / "nothing.psd").write_bytes(head + b"\0\3" * 6 + rows * 6)
+    (folder / "plain.psd").write_bytes(head + b"\0\2" * 6 + rows[:2] * 6)
+    said = run("encode", folder / "nothing.psd", coded, "-y", code=5)
+    check("reads wrong" in said, f"PackBits that FFmpeg reads wrong: {said}")
+    run("encode", folder / "plain.psd", coded, "-y")
+
+
 def test_left_out(folder: Path) -> None:
     """What a picture's file holds beside the samples that FFmpeg gives is named once, by encode and by info."""
     exif = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
@@ -251,6 +332,24 @@ def test_left_out(folder: Path) -> None:
         "layers.psd": (layers, "colour profile (ICC, 2 bytes), 2 layers, of which it is the sum"),
         "xmp.tif": (tiff(1, {700: 1, 277: 4, 338: 1}), "that the colours are premultiplied by alpha, XMP"),
         "three.mpo": (jpeg(3, folder), "2 more pictures"),
+        "dense.jpg": (jfif(1, 300, 150, folder), "density (300x150 dpi)"),
+        "metric.jpg": (jfif(2, 118, 118, folder), "density (300 dpi)"),
+        "aspect.jpg": (jfif(0, 3, 2, folder), ""),  # kept as the shape of a pixel
+        "usual.jpg": (jfif(1, 72, 72, folder), ""),
+        "dense.png": (png((b"pHYs", struct.pack(">IIB", 11811, 11811, 1))), "density (300 dpi)"),
+        "dense.tif": (tiff(1, {282: [(600, 2)], 283: [(300, 1)], 296: 2}), "density (300 dpi)"),
+        "metric.tif": (tiff(1, {282: [(100, 1)], 283: [(50, 1)], 296: 3}, ">"), "density (254x127 dpi)"),
+        "usual.tif": (tiff(1, {282: [(1, 1)], 283: [(1, 1)], 296: 1}), ""),
+        "bt709.tif": (tiff(1, {262: 6, 529: [(2126, 10000), (7152, 10000), (722, 10000)], 531: 2}),
+                      "YCbCr coefficients, YCbCr positioning"),
+        "studio.tif": (tiff(1, {262: 6, 532: [(v, 1) for v in (16, 235, 128, 240, 128, 240)]}), "reference black and white"),
+        "bt601.tif": (tiff(1, {262: 6, 529: [(299, 1000), (587, 1000), (114, 1000)], 531: 1}), ""),
+        "said.gif": (said_gif(1, folder), "comment"),
+        "said_twice.gif": (said_gif(2, folder), "2 comments"),
+        "silent.gif": (said_gif(0, folder), ""),
+        "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
+        "encoder.j2k": (jpeg_2000(b"Created by OpenJPEG version 2.5.0", folder), ""),
+        "said.jp2": (jp2(jpeg_2000(b"A comment", folder)), "density (300x150 dpi), XML, comment"),
     }  # fmt: skip
     coded = folder / "left_out.tvl"
     for name, (data, told) in cases.items():
@@ -306,6 +405,7 @@ def main() -> int:
         test_formats(folder, clips)
         test_sequences(folder, clips)
         test_left_out(folder)
+        test_names(folder)
         test_misread(folder)
         test_damaged(folder)
     print("failed" if failures else "passed")

@@ -3,6 +3,8 @@
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 
 extern "C" {
@@ -75,6 +77,12 @@ bool is_idr(const AVPacket& packet, const AVCodecParameters& coded) {
 }
 
 std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp; }
+
+PacketPtr copy_of(const AVPacket& packet) {
+  PacketPtr out = make_packet();
+  if (av_packet_ref(out.get(), &packet) < 0) throw std::bad_alloc();
+  return out;
+}
 
 // True if a decoder's message means that it does not support this kind of picture: many decoders return the code of
 // damage then.
@@ -197,7 +205,9 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
   int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
   if (code < 0) av_fail(code, name_ + ": wrong codec parameters", ErrorKind::kBadStream);
   codec_->pkt_timebase = stream_->time_base;
-  codec_->thread_count = std::max(threads, 0);
+  // Messages of threads that decode several frames do not tell which of them is damaged, and with threads for slices
+  // the decoder of H.264 conceals without a message.
+  codec_->thread_count = recover_ ? 1 : std::max(threads, 0);
   codec_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   codec_->err_recognition = AV_EF_CRCCHECK;
   codec_->opaque = &log_;
@@ -213,12 +223,70 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
     av_fail(code, name_ + ": the " + codec->name + " decoder does not open", ErrorKind::kBadStream, log_.take());
 }
 
+std::string PictureDecoder::damage() const {
+  if (lost_.empty()) return damage_;
+  std::array<char, 32> seconds = {};
+  std::snprintf(seconds.data(), seconds.size(), "%.3f", lost_seconds_);
+  const std::string lost = lost_ + "; what is shown before " + seconds.data() + " s is missing";
+  return damage_.empty() ? lost : lost + ", and what follows this: " + damage_;
+}
+
+/// Where nothing was delivered before the damage: goes on with the next key frame. False at the end of the file.
+bool PictureDecoder::go_on_behind_damage() {
+  if (!recover_ || frames_ > 0 || damage_.empty()) return false;
+  if (lost_.empty()) lost_ = damage_;
+  damage_.clear();
+  recovered_ = false;
+  sent_.clear();
+  avcodec_flush_buffers(codec_.get());
+  log_.forget();
+  complaint_.clear();
+  // The decoder's threads had further packets than the damaged one.
+  for (; !again_.empty(); again_.pop_front()) held_.push_back(std::move(again_.front()));
+  again_ = std::exchange(held_, {});
+  if (!again_.empty()) again_.pop_front();
+  const auto is_key = [](const AVPacket& packet) {
+    return (packet.flags & AV_PKT_FLAG_KEY) != 0 && (packet.flags & AV_PKT_FLAG_CORRUPT) == 0;
+  };
+  while (!again_.empty() && !is_key(*again_.front())) again_.pop_front();
+  while (again_.empty()) {
+    if (!read_packet()) {
+      if (damage_.empty()) break;  // the end
+      damage_.clear();
+      if (io_ == nullptr || input_->pb == nullptr || avio_feof(input_->pb) != 0) break;
+      continue;
+    }
+    if (is_key(*packet_)) again_.push_back(copy_of(*packet_));
+  }
+  if (again_.empty()) {
+    damage_ = std::exchange(lost_, {});
+    if (unsupported_) std::rethrow_exception(unsupported_);
+    return false;
+  }
+  begins_at_ = again_.front()->pts;
+  return true;
+}
+
+/// Whether the first picture is the key frame with which it goes on behind damage; one that needs others is no
+/// beginning.
+bool PictureDecoder::begins_behind_damage() {
+  if (frame_->key_frame == 0 && frame_->pict_type != AV_PICTURE_TYPE_I) {
+    damage_ = lost_;
+    return false;
+  }
+  const std::int64_t start = stream_->start_time != AV_NOPTS_VALUE ? stream_->start_time : 0;
+  const std::int64_t at = shown_at(*frame_) != AV_NOPTS_VALUE ? shown_at(*frame_) : start;
+  lost_seconds_ = static_cast<double>(at - start) * av_q2d(stream_->time_base);
+  return true;
+}
+
 AVFrame* PictureDecoder::next() {
   if (recovered_) return nullptr;
   for (;;) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
     if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
     if (code == AVERROR_EOF) {
+      if (go_on_behind_damage()) continue;
       const bool all_there = stream_->nb_frames > 0 && frames_ >= static_cast<std::uint64_t>(stream_->nb_frames);
       if (missing_bytes_ > 0 && !all_there && damage_.empty()) damage_ = cut_short();
       return nullptr;
@@ -228,17 +296,30 @@ AVFrame* PictureDecoder::next() {
       continue;
     }
     if (code != 0) {  // only with recover_: damage that the decoder cannot repair
+      if (go_on_behind_damage()) continue;
       recovered_ = true;
       return nullptr;
     }
     // What is shown before a seek's place needs pictures that are not there.
     if (before_begin_ && shown_at(*frame_) < begin_->pts) continue;
     before_begin_ = false;
-    if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
+    const bool behind = !damage_.empty() && shown_at(*frame_) >= damaged_at_;
+    if (behind || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
       check_damage(AVERROR_INVALIDDATA);
+      if (go_on_behind_damage()) continue;
       recovered_ = true;  // this picture is damaged
       return nullptr;
     }
+    if (frames_ == 0 && !lost_.empty()) {
+      if (shown_at(*frame_) < begins_at_) continue;  // it may need pictures before the key frame
+      if (!begins_behind_damage()) {
+        if (go_on_behind_damage()) continue;
+        recovered_ = true;
+        return nullptr;
+      }
+      sent_.clear();
+    }
+    held_.clear();
     if (!sent_.empty()) {
       const auto is_before = [this](std::int64_t pts) { return pts < shown_at(*frame_); };
       left_out_ = static_cast<std::uint64_t>(std::count_if(sent_.begin(), sent_.end(), is_before));
@@ -279,6 +360,20 @@ bool PictureDecoder::read_packet() {
   return code == 0;
 }
 
+void PictureDecoder::note_sent(const AVPacket& packet) {
+  sent_at_ = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+}
+
+/// Throws for pictures out of which FFmpeg makes others.
+void PictureDecoder::refuse_misread() const {
+  const bool is_tiff = codec_->codec_id == AV_CODEC_ID_TIFF;
+  if (!is_tiff && codec_->codec_id != AV_CODEC_ID_PSD) return;
+  const std::string misread = is_tiff ? misread_tiff(*packet_) : misread_psd(*packet_);
+  require(misread.empty(), ErrorKind::kUnsupported,
+          name_ + ": a " + (is_tiff ? "TIFF" : "Photoshop") + " picture " + misread +
+              ", which FFmpeg reads wrong; write it as PNG or " + (is_tiff ? "plain TIFF" : "TIFF") + " first");
+}
+
 /// Sends one packet of our stream to the decoder, or the end.
 void PictureDecoder::send_packet() {
   if (std::exchange(has_packet_, false)) return check_damage(avcodec_send_packet(codec_.get(), packet_.get()));
@@ -287,7 +382,13 @@ void PictureDecoder::send_packet() {
     return;
   }
   int code = 0;
-  if (!read_packet()) {
+  if (!again_.empty()) {
+    held_.push_back(std::move(again_.front()));
+    again_.pop_front();
+    note_sent(*held_.back());
+    code = avcodec_send_packet(codec_.get(), held_.back().get());
+  } else if (!read_packet()) {
+    damaged_at_ = INT64_MAX;  // of what was sent nothing is damaged
     if (!damage_.empty()) return;
     code = avcodec_send_packet(codec_.get(), nullptr);
     if (code == AVERROR_EOF) code = 0;
@@ -295,9 +396,9 @@ void PictureDecoder::send_packet() {
     constexpr std::size_t kMost = 100'000;
     const bool is_shown = packet_->pts != AV_NOPTS_VALUE && (packet_->flags & AV_PKT_FLAG_DISCARD) == 0;
     if (frames_ == 0 && !begin_ && is_shown && sent_.size() < kMost) sent_.push_back(packet_->pts);
-    const std::string misread = codec_->codec_id == AV_CODEC_ID_TIFF ? misread_tiff(*packet_) : "";
-    require(misread.empty(), ErrorKind::kUnsupported,
-            name_ + ": a TIFF picture " + misread + ", which FFmpeg reads wrong; write it as PNG or plain TIFF first");
+    refuse_misread();
+    note_sent(*packet_);
+    if (recover_ && frames_ == 0) held_.push_back(copy_of(*packet_));
     const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
     code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
   }
@@ -305,7 +406,7 @@ void PictureDecoder::send_packet() {
 }
 
 /// Throws if FFmpeg failed or concealed samples. Decoder threads work ahead, so the damage may be in one of the next
-/// frames.
+/// frames; with recover_ it is that of the last packet.
 void PictureDecoder::check_damage(int code) {
   std::string reason = log_.take();
   const bool concealed = log_.take_concealed();
@@ -317,11 +418,20 @@ void PictureDecoder::check_damage(int code) {
   }
   if (code == AVERROR_INVALIDDATA && before_begin_) return;
   if (reason.empty()) reason = complaint_;
-  if (code < 0 && frames_ == 0 && !begin_ && (code == AVERROR_PATCHWELCOME || means_unsupported(reason)))
-    av_fail(AVERROR_PATCHWELCOME, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it",
-            ErrorKind::kUnsupported, reason);
+  if (code < 0 && frames_ == 0 && !begin_ && (code == AVERROR_PATCHWELCOME || means_unsupported(reason))) {
+    try {
+      av_fail(AVERROR_PATCHWELCOME, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it",
+              ErrorKind::kUnsupported, reason);
+    } catch (const Error&) {
+      if (!recover_) throw;
+      if (!unsupported_) unsupported_ = std::current_exception();  // a damaged packet may look so
+    }
+  }
   if (recover_) {
-    if (damage_.empty()) damage_ = reason.empty() ? "a packet is damaged" : reason;
+    if (damage_.empty()) {
+      damage_ = reason.empty() ? "a packet is damaged" : reason;
+      damaged_at_ = sent_at_;
+    }
     return;
   }
   av_fail(code < 0 ? code : AVERROR_INVALIDDATA,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -69,8 +71,8 @@ class PictureDecoder {
   /// Pictures that are shown before the first that was delivered, and could not be decoded: those that they need are
   /// not in the file. FFmpeg leaves them out without an error. 0 where packets do not say when they are shown.
   std::uint64_t left_out_at_start() const { return left_out_; }
-  /// With ReaderOptions::recover.
-  const std::string& damage() const { return damage_; }
+  /// With ReaderOptions::recover: what is damaged, and what is missing at the beginning; "" if nothing is.
+  std::string damage() const;
   std::uint64_t missing_bytes() const { return missing_bytes_; }
 
   static bool on_device(const AVFrame& frame);
@@ -81,6 +83,10 @@ class PictureDecoder {
   const AVInputFormat* probe_format(const std::string& url);
   void open_input(const std::string& path, const std::string& demuxer, const ReaderOptions& options);
   void open_decoder(int threads, AVBufferRef* device);
+  bool go_on_behind_damage();
+  bool begins_behind_damage();
+  void refuse_misread() const;
+  void note_sent(const AVPacket& packet);
   void send_packet();
   bool read_packet();
   int read_any_packet();
@@ -99,7 +105,15 @@ class PictureDecoder {
   PacketPtr packet_;
   bool has_packet_ = false;  ///< packet_ is still to be sent
   bool recover_ = false;
-  bool recovered_ = false;  ///< and nothing intact is left
+  bool recovered_ = false;          ///< and nothing intact is left
+  std::deque<PacketPtr> held_;      ///< with recover_: those that were sent before the first picture was delivered
+  std::deque<PacketPtr> again_;     ///< of these, those to be sent again
+  std::int64_t sent_at_ = 0;        ///< when the picture of the last packet is shown
+  std::int64_t damaged_at_ = 0;     ///< with damage_: the same of that packet
+  std::string lost_;                ///< why the beginning is missing; "" = it is not
+  double lost_seconds_ = 0;         ///< when the first picture behind is shown
+  std::int64_t begins_at_ = 0;      ///< with lost_: when the key frame is shown with which it goes on
+  std::exception_ptr unsupported_;  ///< what the first packets cannot be decoded for, unless it is damage
   std::uint64_t missing_bytes_ = 0;
   std::string damage_;
   std::shared_ptr<Complaints> complaints_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -99,6 +100,19 @@ class TiffDirectories {
     return number(is_here ? entry.substr(8, size) : bytes(number(entry.substr(8)), size));
   }
   bool has(std::uint64_t tag) const { return !entry_of(tag).empty(); }
+  /// The fractions of a field, at most `most`.
+  std::vector<double> fractions(std::uint64_t tag, std::size_t most) const {
+    std::vector<double> all;
+    const std::string entry = entry_of(tag);
+    constexpr std::uint64_t kFraction = 5;
+    if (entry.empty() || number(entry.substr(2, 2)) != kFraction) return all;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, number(entry.substr(4, 4))));
+    const std::string data = bytes(number(entry.substr(8)), 8 * count);
+    for (std::size_t at = 0; at + 8 <= data.size(); at += 8)
+      all.push_back(static_cast<double>(number(data.substr(at, 4))) /
+                    static_cast<double>(std::max<std::uint64_t>(1, number(data.substr(at + 4, 4)))));
+    return all;
+  }
   /// Number of fields of the first picture.
   std::uint64_t fields() const { return number(bytes(first_, 2)); }
   /// Pictures behind the first one, up to a thousand.
@@ -151,11 +165,41 @@ void name_others(std::uint64_t others, PictureFile& picture) {
                              (others == 1 ? " more picture" : " more pictures"));
 }
 
+/// How many pixels an inch has. Programs that know nothing of it write 72.
+void name_density(double across, double down, PictureFile& picture) {
+  const long x = std::lround(across), y = std::lround(down);
+  if (x <= 0 || y <= 0 || (x == 72 && y == 72)) return;
+  picture.left_out.push_back("density (" + std::to_string(x) + (y != x ? "x" + std::to_string(y) : "") + " dpi)");
+}
+constexpr double kCentimetresOfInch = 2.54;
+
 constexpr std::uint64_t kOrientation = 274;
 constexpr std::uint64_t kPhotometric = 262;
 
+void name_density_of_tiff(const TiffDirectories& directories, PictureFile& picture) {
+  constexpr std::uint64_t kAcross = 282, kDown = 283, kUnit = 296, kNone = 1, kCentimetre = 3;
+  const std::vector<double> across = directories.fractions(kAcross, 1), down = directories.fractions(kDown, 1);
+  const std::uint64_t unit = directories.field(kUnit);
+  if (across.empty() || down.empty() || unit == kNone) return;
+  const double inches = unit == kCentimetre ? kCentimetresOfInch : 1;
+  name_density(across[0] * inches, down[0] * inches, picture);
+}
+
+/// What YCbCr means, where it is not what TIFF 6.0 takes it for without these fields.
+void name_colours_of_tiff(const TiffDirectories& directories, PictureFile& picture) {
+  constexpr std::uint64_t kCoefficients = 529, kPositioning = 531, kReference = 532;
+  const auto differs = [&directories](std::uint64_t tag, const std::vector<double>& usual) {
+    const std::vector<double> found = directories.fractions(tag, usual.size());
+    return found.size() == usual.size() && !std::equal(found.begin(), found.end(), usual.begin(),
+                                                       [](double a, double b) { return std::abs(a - b) < 1e-3; });
+  };
+  if (differs(kCoefficients, {0.299, 0.587, 0.114})) picture.left_out.emplace_back("YCbCr coefficients");
+  if (directories.field(kPositioning) > 1) picture.left_out.emplace_back("YCbCr positioning");
+  if (differs(kReference, {0, 255, 128, 255, 128, 255})) picture.left_out.emplace_back("reference black and white");
+}
+
 PictureFile describe_tiff(const TiffDirectories& directories) {
-  constexpr std::uint64_t kSeparated = 5, kExtraSamples = 338, kAssociated = 1;
+  constexpr std::uint64_t kSeparated = 5, kYCbCr = 6, kExtraSamples = 338, kAssociated = 1;
   constexpr std::array<std::pair<std::uint64_t, const char*>, 4> kTexts = {
       {{700, "XMP"}, {33723, "IPTC"}, {34665, "Exif"}, {34853, "GPS"}}};
   PictureFile picture;
@@ -166,6 +210,8 @@ PictureFile describe_tiff(const TiffDirectories& directories) {
   for (const auto& [tag, name] : kTexts)
     if (directories.has(tag)) picture.left_out.emplace_back(name);
   picture.orientation = directories.field(kOrientation);
+  name_density_of_tiff(directories, picture);
+  if (directories.field(kPhotometric) == kYCbCr) name_colours_of_tiff(directories, picture);
   return picture;
 }
 
@@ -238,6 +284,13 @@ PictureFile describe_png(const InputBytes& file) {
     if (name == "fcTL") has_default = false;
     if (name == "IDAT" && std::exchange(is_animation, false) && has_default)
       picture.left_out.emplace_back("the default picture, which is not part of the animation");
+    if (name == "pHYs" && size == 9) {
+      std::array<char, 9> density{};
+      constexpr double kMetresOfInch = kCentimetresOfInch / 100;
+      if (file.read_at(at + 8, density.data(), density.size()) == density.size() && density[8] == 1)
+        name_density(static_cast<double>(big_endian({density.data(), 4})) * kMetresOfInch,
+                     static_cast<double>(big_endian({density.data() + 4, 4})) * kMetresOfInch, picture);
+    }
     if (name == "eXIf" && size <= kMostExif) {
       const TiffDirectories exif(part_of(file, at + 8, size));
       picture.orientation = exif.field(kOrientation);
@@ -273,12 +326,137 @@ PictureFile describe_jpeg(const InputBytes& file) {
       const std::uint64_t images = directories.field(kNumberOfImages);
       name_others(images > 1 ? images - 1 : 0, picture);
     }
+    if (head[1] == '\xe0' && begin.size() >= 12 && begin.substr(0, 5) == std::string_view("JFIF\0", 5) &&
+        begin[7] != 0) {
+      const double inches = begin[7] == 2 ? kCentimetresOfInch : 1;
+      name_density(static_cast<double>(big_endian(begin.substr(8, 2))) * inches,
+                   static_cast<double>(big_endian(begin.substr(10, 2))) * inches, picture);
+    }
     if (head[1] == '\xfe' && begin.substr(0, kFfmpeg.size()) != kFfmpeg) texts.insert("comment");
     if (head[1] == '\xe1' && begin.substr(0, kXmp.size()) == kXmp) texts.insert("XMP");
     if (head[1] == '\xed' && begin.substr(0, kPhotoshop.size()) == kPhotoshop) texts.insert("Photoshop's fields");
     at += 2 + size;
   }
   picture.left_out.insert(picture.left_out.end(), texts.begin(), texts.end());
+  return picture;
+}
+
+/// The main header of a codestream of JPEG 2000 (ITU-T T.800, A.9.2): comments. Encoders leave their names there.
+void name_comments(const InputBytes& file, std::uint64_t at, PictureFile& picture) {
+  constexpr std::array<std::string_view, 4> kEncoders = {"Created by", "Creator:", "Kakadu", "Lavc"};
+  at += 2;
+  for (int i = 0; i < kMostChunks; ++i) {
+    std::array<char, 6 + 10> head{};
+    const std::size_t got = file.read_at(at, head.data(), head.size());
+    if (got < 6 || head[0] != '\xff' || head[1] == '\x90') return;
+    const std::string_view text(head.data() + 6, got - 6);
+    const bool is_name = std::any_of(kEncoders.begin(), kEncoders.end(),
+                                     [text](std::string_view name) { return text.substr(0, name.size()) == name; });
+    if (head[1] == '\x64' && !is_name) {
+      picture.left_out.emplace_back("comment");
+      return;
+    }
+    at += 2 + std::max<std::uint64_t>(2, big_endian({head.data() + 2, 2}));
+  }
+}
+
+/// The boxes of JPEG 2000 (ITU-T T.800, annex I) from `at` to `end`.
+void describe_jp2(const InputBytes& file, std::uint64_t at, std::uint64_t end, PictureFile& picture) {
+  for (int i = 0; i < kMostChunks && at < end; ++i) {
+    std::array<char, 8 + 10> head{};
+    if (file.read_at(at, head.data(), head.size()) < 8) return;
+    std::uint64_t size = big_endian({head.data(), 4}), begin = at + 8;
+    if (size == 1) {
+      size = big_endian({head.data() + 8, 8});
+      begin += 8;
+    }
+    if (size == 0) size = end - at;
+    const std::string_view name(head.data() + 4, 4);
+    if (size < begin - at || size > end - at) return;
+    if (name == "jp2h" || name == "res ") describe_jp2(file, begin, at + size, picture);
+    if (name == "resc") {  // pixels in a metre: two fractions, then two powers of ten; those down come first
+      const auto part = [&head](std::size_t from) { return static_cast<double>(big_endian({head.data() + from, 2})); };
+      const auto metre = [&](std::size_t from, std::size_t power) {
+        return part(from) / std::max(1.0, part(from + 2)) * std::pow(10, static_cast<signed char>(head[power]));
+      };
+      name_density(metre(12, 17) * kCentimetresOfInch / 100, metre(8, 16) * kCentimetresOfInch / 100, picture);
+    }
+    const auto add = [&picture](const char* what) {
+      if (std::find(picture.left_out.begin(), picture.left_out.end(), what) == picture.left_out.end())
+        picture.left_out.emplace_back(what);
+    };
+    if (name == "xml ") add("XML");
+    if (name == "uuid") add("fields of a program (uuid)");
+    if (name == "jp2c") name_comments(file, begin, picture);
+    at += size;
+  }
+}
+
+/// FFmpeg hands over one comment alone. Source: GIF89a.
+PictureFile describe_gif(const InputBytes& file) {
+  PictureFile picture;
+  std::array<char, 9> head{};
+  const auto read = [&](std::uint64_t from, std::size_t count) {
+    return file.read_at(from, head.data(), count) == count ? std::string_view(head.data(), count) : std::string_view();
+  };
+  const auto colours = [](char flags) { return (flags & 0x80) != 0 ? 3u * (2u << (flags & 7)) : 0u; };
+  std::string_view bytes = read(10, 1);
+  if (bytes.empty()) return picture;
+  std::uint64_t at = 13 + colours(bytes[0]);
+  int comments = 0;
+  for (int i = 0; i < kMostChunks; ++i) {
+    bytes = read(at, 2);
+    if (bytes.empty() || (bytes[0] != '!' && bytes[0] != ',')) break;
+    if (bytes[0] == '!' && bytes[1] == '\xfe') ++comments;
+    if (bytes[0] == '!' && bytes[1] == '\x01') picture.left_out.emplace_back("a text that is drawn over it");
+    if (bytes[0] == ',') {
+      bytes = read(at + 9, 1);
+      if (bytes.empty()) break;
+      at += 11 + colours(bytes[0]);
+    } else {
+      at += 2;
+    }
+    for (bytes = read(at, 1); !bytes.empty() && bytes[0] != 0; bytes = read(at, 1))
+      at += 1 + static_cast<unsigned char>(bytes[0]);
+    ++at;
+  }
+  if (comments > 0) picture.left_out.emplace_back(comments > 1 ? std::to_string(comments) + " comments" : "comment");
+  return picture;
+}
+
+/// FITS may hold a picture in the rows of a table, compressed, or none. Source: FITS Standard 4.0, 10.
+PictureFile describe_fits(const InputBytes& file) {
+  constexpr std::uint64_t kCard = 80, kBlock = 2880;
+  PictureFile picture;
+  const auto card = [&file](std::uint64_t at) {
+    std::string text(kCard, '\0');
+    text.resize(file.read_at(at, text.data(), text.size()));
+    return text;
+  };
+  const auto number = [](const std::string& text) { return std::strtoull(text.c_str() + 10, nullptr, 10); };
+  std::uint64_t at = 0;
+  bool has_picture = false, is_compressed = false;
+  for (int unit = 0; unit < kMostBoxes && !has_picture; ++unit) {
+    std::uint64_t bytes = 0, axes = 0, more = 0;
+    bool is_table = false;
+    std::string text = card(at);
+    if (text.size() < kCard) break;
+    for (int i = 0; i < kMostChunks && text.size() == kCard && text.substr(0, 8) != "END     "; ++i, text = card(at)) {
+      const std::string key = text.substr(0, 8);
+      if (key == "XTENSION") is_table = text.find("TABLE") != std::string::npos;
+      if (key == "ZIMAGE  ") is_compressed = true;
+      if (key == "BITPIX  ")
+        bytes = static_cast<std::uint64_t>(std::abs(std::strtol(text.c_str() + 10, nullptr, 10))) / 8;
+      if (key == "NAXIS   ") axes = number(text);
+      if (key == "PCOUNT  ") more = number(text);
+      if (key.substr(0, 5) == "NAXIS" && key[5] != ' ') bytes *= std::min<std::uint64_t>(number(text), 1u << 30);
+      at += kCard;
+    }
+    has_picture = axes > 0 && !is_table;
+    at = (at + kCard + kBlock - 1) / kBlock * kBlock + (axes > 0 ? (bytes + more + kBlock - 1) / kBlock * kBlock : 0);
+  }
+  if (!has_picture) picture.unread = is_compressed ? "a compressed FITS picture" : "a FITS file without a picture";
+  picture.advice = is_compressed ? "unpack it first, for example with funpack" : "only pictures are read";
   return picture;
 }
 
@@ -298,10 +476,44 @@ std::optional<PictureFile> picture_file(const std::string& path) {
     return PictureFile{.unread = "a BigTIFF picture", .advice = "convert it to TIFF first, for example with tiffcp"};
   if (begin.substr(0, 4) == "RIFF" && begin.substr(8, 4) == "WEBP") return describe_webp(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
+  if (begin.substr(0, 6) == "GIF87a" || begin.substr(0, 6) == "GIF89a") return describe_gif(file);
+  if (begin.substr(0, 10) == "SIMPLE  = ") return describe_fits(file);
+  if (begin.substr(4, 4) == "jP  " || begin.substr(0, 4) == "\xff\x4f\xff\x51") {
+    PictureFile picture;
+    if (begin[0] == '\xff')
+      name_comments(file, 0, picture);
+    else
+      describe_jp2(file, 0, *file.size(), picture);
+    return picture;
+  }
   const TiffDirectories directories(
       [&file](std::uint64_t at, char* to, std::size_t count) { return file.read_at(at, to, count); });
   if (directories.is_tiff()) return describe_tiff(directories);
   return std::nullopt;
+}
+
+std::string misread_psd(const AVPacket& packet) {
+  const auto size = static_cast<std::size_t>(packet.size);
+  const std::string_view data(reinterpret_cast<const char*>(packet.data), size);
+  const auto number = [&data](std::size_t at, std::size_t bytes) -> std::size_t {
+    return at < data.size() ? static_cast<std::size_t>(big_endian(data.substr(at, bytes))) : 0;
+  };
+  const std::size_t rows = number(12, 2) * number(14, 4);
+  std::size_t at = 26;
+  for (int section = 0; section < 3; ++section) at += 4 + number(at, 4);
+  constexpr std::size_t kPackBits = 1;
+  if (number(at, 2) != kPackBits || at + 2 + 2 * rows > size) return {};
+  std::size_t row = at + 2 + 2 * rows;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t end = std::min(size, row + number(at + 2 + 2 * i, 2));
+    while (row < end) {
+      const auto code = static_cast<unsigned char>(data[row]);
+      if (code == 128) return "whose PackBits have codes that stand for nothing";  // FFmpeg takes them for 129 bytes
+      row += code > 128 ? 2 : 2 + std::size_t{code};
+    }
+    row = end;
+  }
+  return {};
 }
 
 std::string misread_tiff(const AVPacket& packet) {

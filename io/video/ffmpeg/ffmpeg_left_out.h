@@ -20,12 +20,15 @@ struct PictureFile {
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG, JPEG, WebP and PSD. Nothing for other files, and for standard input.
+/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, GIF, WebP, PSD and FITS. Nothing for other files, and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
 
 /// What FFmpeg's decoder of TIFF passes over, so that another picture comes out without a word: "in tiles"; "" if it
 /// reads this one right. Of a picture's packet, which is its file. Cameras' pictures (DNG) are read in tiles, too.
 std::string misread_tiff(const AVPacket& packet);
+
+/// The same of its decoder of Photoshop's pictures.
+std::string misread_psd(const AVPacket& packet);
 
 /// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
 /// converts, and what it hands over that no stream of ours has a place for.
