@@ -168,7 +168,7 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
           {heads[s].data(), static_cast<std::uint32_t>(heads[s].size()), static_cast<std::uint8_t>(cuts.back()[s])});
     }
     decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(),
-                      segments, 0, centroid, steps_for(v.field, steps), out.field, leaves_out ? &left_out : nullptr);
+                      segments, 0, centroid, steps_for(v.field, steps), {out.field}, leaves_out ? &left_out : nullptr);
   }
   if (leaves_out) test::write_zeros(left_out, out.field, target.decomposition().spatial_levels);
   double sum = 0;
@@ -410,8 +410,10 @@ TYPED_TEST(Dense, LayersAreConsecutivePieces) {
             }
             const int by = static_cast<int>(i) / grid.columns();
             const int bx = static_cast<int>(i) % grid.columns();
-            decoder.decode<TypeParam>(grid, grid.table(), by, bx, pieces, 0, 102, steps_for(v.field, steps), out.field);
-            decoder.decode<TypeParam>(grid, grid.table(), by, bx, whole, 0, 102, steps_for(v.field, steps), want.field);
+            decoder.decode<TypeParam>(grid, grid.table(), by, bx, pieces, 0, 102, steps_for(v.field, steps),
+                                      {out.field});
+            decoder.decode<TypeParam>(grid, grid.table(), by, bx, whole, 0, 102, steps_for(v.field, steps),
+                                      {want.field});
           }
           ASSERT_TRUE(out.memory == want.memory) << layers;
         }
@@ -445,7 +447,7 @@ TYPED_TEST(Dense, DamagedBytesDecodeToSomething) {
             try {
               decoder.decode<TypeParam>(grid, grid.table(), static_cast<int>(i) / grid.columns(),
                                         static_cast<int>(i) % grid.columns(), segments, static_cast<int>(random() % 3),
-                                        102, steps_for(v.field, steps), out.field);
+                                        102, steps_for(v.field, steps), {out.field});
             } catch (const Error& e) {
               ASSERT_EQ(e.kind(), ErrorKind::kBadStream);
             }

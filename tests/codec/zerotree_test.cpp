@@ -147,7 +147,7 @@ void decode_all(const BlockGrid& grid, const SubbandTable& target, const Coded& 
     for (int bx = 0; bx < grid.columns(); ++bx)
       decoder.decode(grid, target, by, bx,
                      received(grid, coded.blocks[static_cast<std::size_t>(by * grid.columns() + bx)], plan, layers),
-                     stop, centroid, steps, field, left_out);
+                     stop, centroid, steps, BlockMemory<T>{field}, left_out);
 }
 
 std::vector<SimdLevel> levels() {
@@ -436,7 +436,8 @@ TEST(Zerotree, ClearWritesEveryCoefficient) {
     const BlockGrid grid(c.shape, decomposition(c), true, c.block_size);
     Volume<std::int32_t> out(c.shape, 5);
     for (int by = 0; by < grid.rows(); ++by)
-      for (int bx = 0; bx < grid.columns(); ++bx) BlockDecoder::clear(grid, grid.table(), by, bx, out.field);
+      for (int bx = 0; bx < grid.columns(); ++bx)
+        BlockDecoder::clear(grid, grid.table(), by, bx, BlockMemory<std::int32_t>{out.field});
     for (const std::int32_t x : out.memory) ASSERT_EQ(x, 0);
   }
 }

@@ -24,7 +24,7 @@ Result<T> decode(BlockDecoder& decoder, const BlockGrid& grid, const SubbandTabl
   r.memory.assign(s.samples(), T(7));
   const Field<T> f = field_of(r.memory, s);
   try {
-    decoder.decode(grid, target, by, bx, segments, stop, centroid, steps, f);
+    decoder.decode(grid, target, by, bx, segments, stop, centroid, steps, BlockMemory<T>{f});
   } catch (const Error& e) {
     r.refused = true;
     if (e.kind() != ErrorKind::kBadStream) wrong("kind of error");
