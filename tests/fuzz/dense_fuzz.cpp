@@ -39,7 +39,7 @@ std::vector<T> decode(DenseDecoder& decoder, const Input& in, const SubbandTable
   std::vector<T> memory(target.shape().samples(), T(7));
   try {
     decoder.decode<T>(in.geometry.grid, target, in.by, in.bx, segments, stop, centroid, steps,
-                      field_of(memory, target.shape()));
+                      {field_of(memory, target.shape())});
   } catch (const Error&) {
     wrong("refused");
   }

@@ -479,19 +479,19 @@ Clip drifting_noise(int width, int height, const char* format, int frames) {
 
 TEST(LevelChoices, AreTheSameOnADevice) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
-  struct Case {
+  struct Input {
     int width, height, frames;
     const char* format;
   };
-  std::vector<Case> cases = {{48, 40, 1, "gray"},     {7, 90, 4, "gray"},   {40, 33, 3, "yuv420p10le"},
+  std::vector<Input> inputs = {{48, 40, 1, "gray"},     {7, 90, 4, "gray"},   {40, 33, 3, "yuv420p10le"},
                              {52, 41, 9, "gray16le"}, {61, 40, 17, "gbrp"}, {37, 65, 8, "yuv422p12le"},
                              {240, 216, 2, "yuv420p"}};
   if (!kEmulated || test::full())
-    for (const Case& c : {Case{720, 576, 32, "yuv420p"}, {1920, 1080, 33, "yuv420p"}, {2100, 2000, 10, "gray"}})
-      cases.push_back(c);
+    for (const Input& c : {Input{720, 576, 32, "yuv420p"}, {1920, 1080, 33, "yuv420p"}, {2100, 2000, 10, "gray"}})
+      inputs.push_back(c);
   ThreadPool pool(4);
   bool some = false;  // a share of the blocks is lost
-  for (const Case& c : cases)
+  for (const Input& c : inputs)
     for (const bool drifts : {false, true}) {
       const VideoInfo info = test::video(c.width, c.height, c.format, static_cast<std::uint64_t>(c.frames));
       const Clip clip = drifts ? drifting_noise(c.width, c.height, c.format, c.frames)
