@@ -16,7 +16,7 @@ namespace trivelet::play {
 
 namespace {
 
-constexpr double kAhead = 5;      // seconds
+constexpr double kSecondsAhead = 5;
 constexpr double kLongest = 10;   // seconds: how long before a time its subtitle may have begun
 constexpr int kMostPackets = 64;  // read at a time, so that no picture waits
 constexpr std::size_t kMostLines = 4096;
@@ -151,7 +151,7 @@ void Subtitles::fill(double time) {
   State& s = *state_;
   if (s.chosen < 0) return;
   std::erase_if(s.lines, [&](const Line& line) { return line.end < time - kLongest; });
-  for (int i = 0; i < kMostPackets && !s.ended && s.read_to < time + kAhead; ++i) {
+  for (int i = 0; i < kMostPackets && !s.ended && s.read_to < time + kSecondsAhead; ++i) {
     av_packet_unref(s.packet);
     if (av_read_frame(s.input, s.packet) < 0)
       s.ended = true;

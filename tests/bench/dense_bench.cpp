@@ -74,7 +74,7 @@ void measure(const Clip& clip, const Setup& setup, int block, float step, const 
           segments[s].parts.push_back({b.bytes.data() + b.offset[s], b.size[s], 0});
         }
         t0 = now();
-        decoder.decode<T>(grid, grid.table(), by, bx, segments, 0, 0, integer ? nullptr : &steps, out);
+        decoder.decode<T>(grid, grid.table(), by, bx, segments, 0, 0, integer ? nullptr : &steps, {out});
         sum.decode += now() - t0;
       }
     for (const Subband& band : grid.table().all()) {

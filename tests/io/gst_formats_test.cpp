@@ -17,7 +17,7 @@ VideoInfo pictures(int width, int height) {
 TEST(GstFormats, KnowsPicturesOfAUsualSize) {
   GstVideoInfo told;
   gst_video_info_init(&told);
-  ASSERT_TRUE(describe(pictures(96, 64), told));
+  ASSERT_TRUE(describe(pictures(96, 64), GST_VIDEO_FORMAT_I420, told));
   EXPECT_EQ(GST_VIDEO_INFO_SIZE(&told), 96u * 64u * 3u / 2u);
   EXPECT_EQ(describe(told).width, 96);
   EXPECT_EQ(describe(told).format, pictures(1, 1).format);
@@ -27,7 +27,7 @@ TEST(GstFormats, KnowsPicturesOfAUsualSize) {
 TEST(GstFormats, RefusesPicturesThatItCannotCount) {
   GstVideoInfo told;
   gst_video_info_init(&told);
-  EXPECT_FALSE(describe(pictures(65536, 21846), told));
+  EXPECT_FALSE(describe(pictures(65536, 21846), GST_VIDEO_FORMAT_I420, told));
 }
 
 }  // namespace
