@@ -18,7 +18,6 @@
 #include "codec/format/given_bytes.h"
 #include "codec/format/stream_input.h"
 #include "codec/format/stream_layout.h"
-#include "codec/motion/motion_field.h"
 #include "codec/threads/stage_queue.h"
 #include "codec/threads/stage_timer.h"
 #include "codec/threads/worker.h"
@@ -181,8 +180,6 @@ struct Decoder::State : StreamLayout {
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
   bool fetch_motion(Packet& packet, bool only_keys, const std::string& where);
-  void lose_motion(GopMotion& motion, const MotionDamage& damage, int last, const GopHeader& g,
-                   const std::string& where);
   bool follow_key(Packet& packet, bool intact, const std::string& where);
   bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                     const std::string& where, std::vector<FetchedChunk>& fetched);

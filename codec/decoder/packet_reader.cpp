@@ -194,8 +194,7 @@ bool Decoder::State::fetch_motion(Packet& packet, bool only_keys, const std::str
   if (g.predicts_keys) motion->predict_keys();
   motion->sections.resize(g.motion.size());
   packet.received.motion = motion;
-  std::vector<MotionSection> sections;
-  std::optional<MotionDamage> damage;  // of reading
+  bool intact = true;
   for (int level = top; level >= dropped; --level) {
     const auto i = static_cast<std::size_t>(top - level);
     if (planned) {
@@ -203,44 +202,27 @@ bool Decoder::State::fetch_motion(Packet& packet, bool only_keys, const std::str
       continue;
     }
     std::vector<std::uint8_t>& bytes = motion->sections[i];
-    const bool is_there = in.append(bytes, g.motion[i].size);
-    if (is_there && is_intact(g.motion[i], bytes.data())) {
-      sections.push_back({level, bytes.data(), bytes.size()});
-      continue;
-    }
-    const MotionDamage lost{level, is_there ? "it has a wrong checksum" : "the stream ends inside it"};
-    if (level == levels) {
-      lose_motion(*motion, lost, levels, g, where);
-    } else {
-      damage = lost;
-      break;
-    }
-  }
-  if (!motion_pool && motion->grid.regions() > 1 && !sections.empty())
-    motion_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
-  const auto components = static_cast<int>(header.components.size());
-  bool intact = sections.size() == (planned ? 0 : static_cast<std::size_t>(top - dropped + 1));
-  if (!sections.empty() && sections.front().level == levels) {  // no level depends on the motion of keys
-    if (const auto wrong = decode_motion_levels({sections.front()}, components, *motion, motion_pool.get())) {
-      lose_motion(*motion, *wrong, levels, g, where);
+    try {
+      if (!in.append(bytes, g.motion[i].size)) bad("the stream ends inside it");
+      if (!is_intact(g.motion[i], bytes.data())) bad("it has a wrong checksum");
+      if (!motion_pool && motion->grid.regions() > 1)
+        motion_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
+      decode_motion(bytes.data(), bytes.size(), level, static_cast<int>(header.components.size()), *motion,
+                    motion_pool.get());
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream) throw;
+      const int last = level == levels ? levels : dropped;  // no level depends on the motion of keys
+      for (int l = level; l >= last; --l)
+        for (const int t : motion_frames(l, motion->places))
+          motion->fields[static_cast<std::size_t>(t)].assign(motion->grid.cells(), {});
+      report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
+                  std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
+                  std::to_string(level + 1) + ": " + e.what());
       intact = false;
+      if (level < levels) return false;
     }
-    sections.erase(sections.begin());
   }
-  if (const auto wrong = decode_motion_levels(sections, components, *motion, motion_pool.get())) damage = wrong;
-  if (damage) lose_motion(*motion, *damage, dropped, g, where);
-  return intact && !damage;
-}
-
-// Reports damage of a section, and gives its level and those down to `last` zero motion.
-void Decoder::State::lose_motion(GopMotion& motion, const MotionDamage& damage, int last, const GopHeader& g,
-                                 const std::string& where) {
-  for (int l = damage.level; l >= last; --l)
-    for (const int t : motion_frames(l, motion.places))
-      motion.fields[static_cast<std::size_t>(t)].assign(motion.grid.cells(), {});
-  report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
-              std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
-              std::to_string(damage.level + 1) + ": " + damage.what);
+  return intact;
 }
 
 // Reads the chunks of a share into packet.bytes, skips the others, and leaves the source after the packet. Of chunks

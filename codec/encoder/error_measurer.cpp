@@ -14,7 +14,7 @@ namespace {
 
 // Number of GOPs, some megabytes each, that may be written while an earlier one is measured.
 constexpr std::size_t kMostTasks = 48;
-constexpr int kThreadsPerGop = 3;  // of the windows of a GOP of 1080p, which take unequal time: more would wait
+constexpr int kThreadsPerGop = 5;  // the windows of a GOP of 1080p
 constexpr int kMostGops = 6;       // measured at once
 // Number of GOPs, in measurement or waiting for it, with page-locked memory if the backend has it. Others use ordinary
 // memory.

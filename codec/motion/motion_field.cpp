@@ -106,82 +106,40 @@ std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int compon
   return std::move(section.bytes);
 }
 
-namespace {
-
-// The codeword of each region; none of a level without frames. Throws BadStream.
-std::vector<std::pair<const std::uint8_t*, std::size_t>> codewords_of(const MotionSection& section,
-                                                                      const GopMotion& motion) {
-  ByteReader r(section.data, section.size, "motion");
-  std::vector<std::pair<const std::uint8_t*, std::size_t>> words;
-  if (motion_frames(section.level, motion.places).empty()) {
-    r.expect_end();
-    return words;
-  }
+void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,
+                   ThreadPool* pool) {
+  ByteReader r(data, size, "motion");
+  if (motion_frames(level, motion.places).empty()) return r.expect_end();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(motion.grid.regions()));
   for (std::uint64_t& n : sizes) r.varint(n);
-  std::size_t at = section.size - r.left();
+  std::size_t at = size - r.left();
+  std::vector<std::size_t> begin;
   for (const std::uint64_t n : sizes) {
-    if (n > section.size - at)
-      bad("motion: a region of " + std::to_string(n) + " bytes, of which " + std::to_string(section.size - at) +
-          " are there");
-    words.emplace_back(section.data + at, static_cast<std::size_t>(n));
+    if (n > size - at)
+      bad("motion: a region of " + std::to_string(n) + " bytes, of which " + std::to_string(size - at) + " are there");
+    begin.push_back(at);
     at += static_cast<std::size_t>(n);
   }
-  if (at != section.size) bad("motion: " + std::to_string(section.size - at) + " bytes too many");
-  return words;
-}
-
-}  // namespace
-
-std::optional<MotionDamage> decode_motion_levels(const std::vector<MotionSection>& sections, int components,
-                                                 GopMotion& motion, ThreadPool* pool) {
-  std::optional<MotionDamage> damage;
-  std::vector<std::vector<std::pair<const std::uint8_t*, std::size_t>>> words;
-  for (const MotionSection& section : sections) {
-    try {
-      words.push_back(codewords_of(section, motion));
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kBadStream) throw;
-      damage = {section.level, e.what()};
-      break;
-    }
-  }
-  // The error of the first damaged region of a level is kept, independent of threads.
-  struct Wrong {
-    std::size_t section = 0;
-    std::string what;
-  };
-  std::vector<Wrong> wrong(static_cast<std::size_t>(motion.grid.regions()));
+  if (at != size) bad("motion: " + std::to_string(size - at) + " bytes too many");
+  // The error of the first damaged region is thrown, independent of threads.
+  std::vector<std::string> wrong(sizes.size());
   const auto decode = [&](int region) {
     const auto i = static_cast<std::size_t>(region);
-    for (std::size_t n = 0; n < words.size(); ++n) {
-      if (words[n].empty()) continue;
-      Reader reader;
-      reader.range.start(words[n][i].first, words[n][i].second);
-      try {
-        code_region(reader, motion, sections[n].level, region, components);
-      } catch (const Error& e) {
-        if (e.kind() != ErrorKind::kBadStream) throw;
-        wrong[i] = {n, e.what()};
-        return;
-      }
+    Reader reader;
+    reader.range.start(data + begin[i], static_cast<std::size_t>(sizes[i]));
+    try {
+      code_region(reader, motion, level, region, components);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBadStream) throw;
+      wrong[i] = e.what();
     }
   };
   if (pool)
     pool->parallel_for(motion.grid.regions(), [&](int region, int) { decode(region); });
   else
     for (int region = 0; region < motion.grid.regions(); ++region) decode(region);
-  const Wrong* first = nullptr;
-  for (const Wrong& w : wrong)
-    if (!w.what.empty() && (!first || w.section < first->section)) first = &w;
-  if (first) damage = {sections[first->section].level, first->what};
-  return damage;
-}
-
-void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,
-                   ThreadPool* pool) {
-  const std::optional<MotionDamage> damage = decode_motion_levels({{level, data, size}}, components, motion, pool);
-  if (damage) bad(damage->what);
+  for (const std::string& what : wrong)
+    if (!what.empty()) bad(what);
 }
 
 }  // namespace trivelet

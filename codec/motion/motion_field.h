@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "codec/motion/motion.h"
@@ -22,22 +20,5 @@ std::vector<std::uint8_t> encode_motion(GopMotion& motion, int level, int compon
 /// is not null. Throws BadStream.
 void decode_motion(const std::uint8_t* data, std::size_t size, int level, int components, GopMotion& motion,
                    ThreadPool* pool = nullptr);
-
-/// A section, with its level.
-struct MotionSection {
-  int level = 0;
-  const std::uint8_t* data = nullptr;
-  std::size_t size = 0;
-};
-/// The coarsest level that cannot be decoded, and why.
-struct MotionDamage {
-  int level = 0;
-  std::string what;
-};
-
-/// Decodes sections of levels that follow each other from coarse to fine into their fields: all levels of a region,
-/// then those of the next. The fields of a damaged level and of finer ones hold any motion afterwards.
-std::optional<MotionDamage> decode_motion_levels(const std::vector<MotionSection>& sections, int components,
-                                                 GopMotion& motion, ThreadPool* pool);
 
 }  // namespace trivelet
