@@ -388,6 +388,11 @@ def test_damaged(folder: Path) -> None:
         check("is damaged or missing" in said and not coded.exists(), f"a scan damaged at {place}: {said}")
         path.write_bytes(whole[:at])
         run("encode", path, coded, "-y", code=4)
+    nested = folder / "nested.jp2"  # boxes in boxes, deeper than any stack
+    count = 200_000
+    boxes = b"".join(struct.pack(">I4s", 8 * (count - i), b"jp2h") for i in range(count))
+    nested.write_bytes(struct.pack(">I4s4s", 12, b"jP  ", b"\r\n\x87\n") + boxes)
+    run("encode", nested, coded, "-y", code=4)
 
 
 def main() -> int:

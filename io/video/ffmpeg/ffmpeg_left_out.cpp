@@ -360,8 +360,9 @@ void name_comments(const InputBytes& file, std::uint64_t at, PictureFile& pictur
   }
 }
 
-/// The boxes of JPEG 2000 (ITU-T T.800, annex I) from `at` to `end`.
-void describe_jp2(const InputBytes& file, std::uint64_t at, std::uint64_t end, PictureFile& picture) {
+/// The boxes of JPEG 2000 (ITU-T T.800, annex I) from `at` to `end`. `depth`: of boxes around them; there are two at
+/// most, and hostile files nest more.
+void describe_jp2(const InputBytes& file, std::uint64_t at, std::uint64_t end, int depth, PictureFile& picture) {
   for (int i = 0; i < kMostChunks && at < end; ++i) {
     std::array<char, 8 + 10> head{};
     if (file.read_at(at, head.data(), head.size()) < 8) return;
@@ -373,7 +374,7 @@ void describe_jp2(const InputBytes& file, std::uint64_t at, std::uint64_t end, P
     if (size == 0) size = end - at;
     const std::string_view name(head.data() + 4, 4);
     if (size < begin - at || size > end - at) return;
-    if (name == "jp2h" || name == "res ") describe_jp2(file, begin, at + size, picture);
+    if (name == (depth == 0 ? "jp2h" : "res ") && depth < 2) describe_jp2(file, begin, at + size, depth + 1, picture);
     if (name == "resc") {  // pixels in a metre: two fractions, then two powers of ten; those down come first
       const auto part = [&head](std::size_t from) { return static_cast<double>(big_endian({head.data() + from, 2})); };
       const auto metre = [&](std::size_t from, std::size_t power) {
@@ -483,7 +484,7 @@ std::optional<PictureFile> picture_file(const std::string& path) {
     if (begin[0] == '\xff')
       name_comments(file, 0, picture);
     else
-      describe_jp2(file, 0, *file.size(), picture);
+      describe_jp2(file, 0, *file.size(), 0, picture);
     return picture;
   }
   const TiffDirectories directories(
