@@ -323,12 +323,7 @@ class Session {
 
   void key(const SDL_Keysym& pressed) {
     switch (pressed.sym) {
-      case SDLK_ESCAPE:
-        if (window_->is_full_screen()) {
-          window_->toggle();
-          break;
-        }
-        [[fallthrough]];
+      case SDLK_ESCAPE: quit_ = quit_ || !window_->leave_full_screen(); break;
       case SDLK_q: quit_ = true; break;
       case SDLK_SPACE:
       case SDLK_p: set_paused(!clock_.is_paused()); break;

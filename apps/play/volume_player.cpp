@@ -240,12 +240,7 @@ class VolumeSession {
 
   void key(SDL_Keycode pressed) {
     switch (pressed) {
-      case SDLK_ESCAPE:
-        if (window_->is_full_screen()) {
-          window_->toggle();
-          break;
-        }
-        [[fallthrough]];
+      case SDLK_ESCAPE: quit_ = quit_ || !window_->leave_full_screen(); break;
       case SDLK_q: quit_ = true; break;
       case SDLK_F1: keys_ = !keys_; break;
       case SDLK_f: window_->toggle(); break;

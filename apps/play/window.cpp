@@ -138,6 +138,11 @@ bool Window::is_drawn_by_processor() const {
 }
 
 bool Window::is_full_screen() const { return (SDL_GetWindowFlags(window_) & SDL_WINDOW_FULLSCREEN_DESKTOP) != 0; }
+bool Window::leave_full_screen() {
+  const bool was_full = is_full_screen();
+  if (was_full) toggle();
+  return was_full;
+}
 void Window::toggle() { SDL_SetWindowFullscreen(window_, is_full_screen() ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP); }
 
 void Window::close() {

@@ -27,6 +27,8 @@ class Window {
   /// Full screen or not.
   void toggle();
   bool is_full_screen() const;
+  /// False if it was none.
+  bool leave_full_screen();
 
  private:
   void close();

@@ -56,7 +56,7 @@ void PatchStore<T>::add(int by, int bx, const BlockMemory<T>& memory) {
 
 template <class T>
 ZeroPatches PatchStore<T>::take(int frame, const Field<T>& field) {
-  const std::vector<T*>& patches = frames_[static_cast<std::size_t>(frame)].patches;
+  Frame& own = frames_[static_cast<std::size_t>(frame)];
   for (Subband band : target_.all()) {
     const int behind = frame - band.frame_origin;
     if (behind < 0 || behind % band.frame_step != 0 || behind / band.frame_step >= band.shape.frames) continue;
@@ -64,23 +64,17 @@ ZeroPatches PatchStore<T>::take(int frame, const Field<T>& field) {
     band.shape.frames = 1;
     for (int by = 0; by < grid_.rows(); ++by)
       for (int bx = 0; bx < grid_.columns(); ++bx) {
-        const T* from = patches[patch(band, by, bx)];
+        const T* from = own.patches[patch(band, by, bx)];
         if (!from) continue;
         const Field<T> to = patch_view(grid_, by, bx, field, band);
         for (int y = 0; y < to.shape.height; ++y, from += to.shape.width)
           std::copy_n(from, to.shape.width, to.row(0, y));
       }
   }
-  leave(frame);
+  std::vector<std::unique_ptr<T[]>>().swap(own.chunks);
+  std::vector<T*>().swap(own.patches);
+  own.left = 0;
   return zeros_.select_frame(frame);
-}
-
-template <class T>
-void PatchStore<T>::leave(int frame) {
-  Frame& f = frames_[static_cast<std::size_t>(frame)];
-  std::vector<std::unique_ptr<T[]>>().swap(f.chunks);
-  std::vector<T*>().swap(f.patches);
-  f.left = 0;
 }
 
 template class PatchStore<float>;

@@ -28,8 +28,6 @@ class PatchStore {
   /// Writes a frame to the one frame of `field`, without the patches that the result has, and frees it. Threads may
   /// take different frames at once.
   ZeroPatches take(int frame, const Field<T>& field);
-  /// Frees a frame that is not wanted.
-  void leave(int frame);
 
  private:
   struct Frame {

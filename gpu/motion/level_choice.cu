@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/motion/motion_parts.h"
 #include "gpu/transform/dwt.cuh"
 #include "trivelet/cuda.h"
 
@@ -11,9 +12,9 @@ namespace trivelet::gpu {
 namespace {
 
 using namespace level_estimate;
+using motion_parts::kWarp;
+using motion_parts::least_of_warp;
 
-constexpr int kLanes = 32;
-constexpr unsigned kEvery = 0xffffffffu;
 constexpr int kFramesAtOnce = 4;  // on their way to the device
 
 struct Reduced {
@@ -36,17 +37,6 @@ __global__ void reduce_kernel(const T* from, int from_width, int factor, int bit
     for (int k = 0; k < factor; ++k)
       sum += from[static_cast<std::ptrdiff_t>(y * factor + j) * from_width + x * factor + k];
   to[i] = reduced_sample(sum, factor, bits);
-}
-
-/// Of all lanes the least value, and of equal ones that of the lowest number.
-__device__ __forceinline__ void least_of_lanes(int& value, int& number) {
-  for (int d = kLanes / 2; d > 0; d /= 2) {
-    const int other = __shfl_xor_sync(kEvery, value, d), other_number = __shfl_xor_sync(kEvery, number, d);
-    if (other < value || (other == value && other_number < number)) {
-      value = other;
-      number = other_number;
-    }
-  }
 }
 
 /// FineSadKernels::satd; `difference(row, column)`.
@@ -110,18 +100,18 @@ __device__ Place find_place(const Reduced& r, int frame, int y, int x, int from)
   // No motion comes first, then rows of places, then those beside the best. The first of equal ones is taken.
   constexpr int kAcross = kSearchReach + 1;
   int least = lane == 0 ? cost_at(0, 0) : kEndlessCost, number = lane == 0 ? -1 : 1 << 20;
-  for (int n = lane; n < kAcross * kAcross; n += kLanes) {
+  for (int n = lane; n < kAcross * kAcross; n += kWarp) {
     const int cost = cost_at(n / kAcross * 2 - kSearchReach, n % kAcross * 2 - kSearchReach);
     if (cost < least) {
       least = cost;
       number = n;
     }
   }
-  least_of_lanes(least, number);
+  least_of_warp(least, number);
   const int cy = number < 0 ? 0 : number / kAcross * 2 - kSearchReach,
             cx = number < 0 ? 0 : number % kAcross * 2 - kSearchReach;
   int near = lane < 9 ? cost_at(cy + lane / 3 - 1, cx + lane % 3 - 1) : kEndlessCost, near_number = lane;
-  least_of_lanes(near, near_number);
+  least_of_warp(near, near_number);
   const bool nearer = near < least;
   Place place{from, y + cy + (nearer ? near_number / 3 - 1 : 0), x + cx + (nearer ? near_number % 3 - 1 : 0)};
   // Lane 0 looks at this place, the next eight between it and those around it.
@@ -135,15 +125,15 @@ __device__ Place find_place(const Reduced& r, int frame, int y, int x, int from)
   int cost = kEndlessCost, best = lane;
   if (lane == 0 || (inside && lane < 9))
     cost = satd_of([&](int j, int i) { return block[j * r.width + i] - tried.sample(r, j, i); });
-  least_of_lanes(cost, best);
+  least_of_warp(cost, best);
   place.cost = cost;
-  place.half_y = __shfl_sync(kEvery, tried.half_y, best);
-  place.half_x = __shfl_sync(kEvery, tried.half_x, best);
+  place.half_y = __shfl_sync(kAllLanes, tried.half_y, best);
+  place.half_x = __shfl_sync(kAllLanes, tried.half_x, best);
   return place;
 }
 
 /// blockIdx.x is the number of the block, y that of the compared frame, z the level.
-__global__ void __launch_bounds__(kLanes) lost_kernel(Reduced r, int columns, int frames, int* lost) {
+__global__ void __launch_bounds__(kWarp) lost_kernel(Reduced r, int columns, int frames, int* lost) {
   const ComparedFrames compared(1 << blockIdx.z, frames);
   const auto i = static_cast<int>(blockIdx.y);
   if (i >= compared.count) return;
@@ -203,9 +193,9 @@ void DeviceLevelChoice::reduce(int frame, int of, const Gop& gop) {
   copy_to_device(device_, {at, static_cast<std::ptrdiff_t>(v.row_bytes())},
                  {const_cast<std::byte*>(v.row(frame, 0)), v.row_stride}, v.row_bytes(),
                  static_cast<std::size_t>(v.shape.height), stream_.get());
-  constexpr unsigned kThreads = 256;
-  const auto blocks = static_cast<unsigned>((sizes_.reduced_samples + kThreads - 1) / kThreads);
-  launch("reduce_kernel", reduce_kernel<T>, dim3(blocks), dim3(kThreads), 0, stream_.get(),
+  const auto blocks =
+      static_cast<unsigned>((sizes_.reduced_samples + motion_parts::kEachThreads - 1) / motion_parts::kEachThreads);
+  launch("reduce_kernel", reduce_kernel<T>, dim3(blocks), dim3(motion_parts::kEachThreads), 0, stream_.get(),
          reinterpret_cast<const T*>(at), v.shape.width, sizes_.factor, header_.video.format.bits, sizes_.height,
          sizes_.width, pictures_.data() + static_cast<std::size_t>(frame) * sizes_.reduced_samples);
 }
@@ -240,7 +230,7 @@ LevelChoice DeviceLevelChoice::choose(const Gop& gop, int most) {
     launch("lost_kernel", lost_kernel,
            dim3(static_cast<unsigned>(sizes_.rows * sizes_.columns), static_cast<unsigned>(most_frames),
                 static_cast<unsigned>(levels)),
-           dim3(kLanes), 0, stream_.get(), Reduced{pictures_.data(), sizes_.height, sizes_.width}, sizes_.columns,
+           dim3(kWarp), 0, stream_.get(), Reduced{pictures_.data(), sizes_.height, sizes_.width}, sizes_.columns,
            frames, lost_.data());
     copy(host_lost_.data(), lost_.data(), static_cast<std::size_t>(levels), cudaMemcpyDeviceToHost, stream_);
   }

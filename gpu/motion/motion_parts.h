@@ -26,6 +26,17 @@ __host__ __device__ constexpr int bias_of(std::int16_t) { return kBias; }
 
 inline constexpr std::uint32_t both_halves(int v) { return static_cast<std::uint32_t>(v) * 0x10001u; }
 
+/// The least of all lanes' costs, and of equal ones the first place.
+__device__ __forceinline__ void least_of_warp(int& cost, int& place) {
+  for (unsigned d = kWarp / 2; d > 0; d /= 2) {
+    const int other = __shfl_xor_sync(kAllLanes, cost, d), other_place = __shfl_xor_sync(kAllLanes, place, d);
+    if (other < cost || (other == cost && other_place < place)) {
+      cost = other;
+      place = other_place;
+    }
+  }
+}
+
 /// A picture with a frame around it.
 struct Padded {
   int height = 0, width = 0;

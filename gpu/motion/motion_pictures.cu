@@ -92,17 +92,6 @@ __device__ __forceinline__ int small_difference(const T* a, const T* b, int stri
   return sizeof(T) == 1 ? sum : sum >> kDeepShift;
 }
 
-/// The least of all lanes' costs, and of equal ones the first place.
-__device__ __forceinline__ void least_of_warp(int& cost, int& place) {
-  for (unsigned d = kWarp / 2; d > 0; d /= 2) {
-    const int other = __shfl_xor_sync(kAllLanes, cost, d), other_place = __shfl_xor_sync(kAllLanes, place, d);
-    if (other < cost || (other == cost && other_place < place)) {
-      cost = other;
-      place = other_place;
-    }
-  }
-}
-
 /// A warp for each block: blockIdx.x is its number, y the reference, z the place of the frame.
 template <class T>
 __global__ void __launch_bounds__(kWarp)
