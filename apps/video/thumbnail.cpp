@@ -1,4 +1,5 @@
-// trivelet thumbnail: a small picture of a stream, decoded at a reduced size: the first frame that shows something.
+// trivelet thumbnail: a small picture of a stream: the first frame that shows something, decoded at a reduced size, or
+// the middle slice of a volume.
 
 #include <algorithm>
 #include <cmath>
@@ -107,11 +108,22 @@ int halvings(const StreamInfo& stream, int size) {
   return reduce;
 }
 
+void write_picture(const Options& options, const Common& common, const VideoInfo& info, const Gop& picture) {
+  io::WriterOptions writing;
+  writing.overwrite = common.overwrite;
+  const auto writer = io::open_writer(options.output, info, writing);
+  writer->write(picture, 0);
+  writer->finish();
+}
+
 int run(const Options& options, const Common& common) {
   check_output(options.input, options.output, true);
   require_tvl_file(options.input);
-  require(!volume_in(options.input, common), ErrorKind::kUnsupported,
-          "'" + options.input + "' holds a volume; 'trivelet view' shows its slices");
+  if (const std::optional<VolumeInStream> volume = volume_in(options.input, common)) {
+    const VolumeThumbnail slice = volume_thumbnail(options.input, *volume, options.size, options.frame, common);
+    write_picture(options, common, slice.video, slice.frame);
+    return kExitDone;
+  }
   const StreamFile file = open_stream_file(options.input);
   require(file.source->seekable(), ErrorKind::kBadArgument, "a thumbnail needs a file, not a pipe");
   const StreamInfo stream = probe(*file.source, limits(common));
@@ -144,11 +156,7 @@ int run(const Options& options, const Common& common) {
   Gop picture(rgb, 1);
   picture.set_frames(1);
   ToRgb(info, stream.video.height).convert(best, 0, picture);
-  io::WriterOptions writing;
-  writing.overwrite = common.overwrite;
-  const auto writer = io::open_writer(options.output, rgb, writing);
-  writer->write(picture, 0);
-  writer->finish();
+  write_picture(options, common, rgb, picture);
   log::debug("{}x{}, halved {} times", info.width, info.height, params.reduce);
   return kExitDone;
 }
@@ -157,13 +165,14 @@ int run(const Options& options, const Common& common) {
 
 Action define_thumbnail(Command& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "Stream, or film in Matroska").required();
+  app.add_option("IN", options->input, "Stream of a video or a volume, or film in Matroska").required();
   app.add_option("-o,--output,OUT", options->output, "Picture to write: .png, .jpg, .ppm").required();
   app.add_option("--size", options->size, "Largest width and height; the picture is halved until it fits")
       .range(16, 65536)
       .type_name("N")
       .show_default();
-  app.add_option("--frame", options->frame, "Frame to show [the first one with some contrast]")
+  app.add_option("--frame", options->frame,
+                 "Frame to show [the first one with some contrast], or slice of a volume [the middle]")
       .range(0, 1000000000)
       .type_name("N");
   add_overwrite_option(app, common);

@@ -88,6 +88,14 @@ std::string volume_size(const InputOptions& input);
 bool wants_volume(const std::string& path, const VolumeTyped& input);
 io::VolumeOptions volume_options(const VolumeTyped& input, const Common& common);
 
+/// A slice in 8 bits, grey or R, G, B, whose sides are at most `size`. slice < 0: the middle one along z.
+struct VolumeThumbnail {
+  VideoInfo video;
+  Gop frame;
+};
+VolumeThumbnail volume_thumbnail(const std::string& path, const VolumeInStream& volume, int size, int slice,
+                                 const Common& common);
+
 struct VolumeCoding {
   VolumeEncoderParams params;
   double max_error_hu = -1;  ///< in units of slope and intercept; < 0 = not given

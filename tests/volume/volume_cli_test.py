@@ -495,6 +495,62 @@ def test_bad_input(folder):
         check("not a medical device" in run(command, "--help")[0], f"help of {command}")
 
 
+def picture_of(path):
+    kind, size, most, samples = open(path, "rb").read().split(b"\n", 3)
+    width, height = map(int, size.split())
+    check(most == b"255", f"{path}: {most}")
+    return np.frombuffer(samples, np.uint8).reshape((height, width) if kind == b"P5" else (height, width, 3))
+
+
+def test_thumbnails(folder):
+    """The middle slice, halved until it fits, in a window that neither the filling nor single values shift."""
+    y, x = np.mgrid[0:60, 0:100]
+    data = np.zeros((20, 60, 100), np.int16)
+    data[:] = x + y + 1000
+    data[10] += 100  # the middle one differs
+    truth = data[10].astype(float)
+    data[:, :, :10] = -2000  # outside the scanner's circle
+    data[:, 0, 10:14] = 30000  # metal
+    raw, coded, shown = (os.path.join(folder, name) for name in ("thumb.raw", "thumb.tvl", "thumb.pgm"))
+    data.tofile(raw)
+    run("encode", raw, coded, "--size", "100x60x20", "--type", "s16", "--quiet")
+    run("thumbnail", coded, shown, "--size", "100", "-y")
+    picture = picture_of(shown).astype(float)
+    check(picture.shape == (60, 100), f"thumbnail: {picture.shape}")
+    inside = np.sort(truth[1:, 10:].ravel())
+    low, high = inside[len(inside) // 100], inside[-len(inside) // 100]
+    wanted = 255 * np.clip((truth - low) / (high - low), 0, 1)
+    check(np.abs(picture - wanted)[1:, 10:].max() < 8, f"thumbnail: grey differs by {np.abs(picture - wanted)[1:, 10:].max()}")
+    check((picture[1:, :10] == 0).all() and (picture[0, 10:14] == 255).all(), "thumbnail: what is outside the window")
+    run("thumbnail", coded, shown, "--size", "32", "-y")
+    check(picture_of(shown).shape == (15, 25), f"thumbnail: {picture_of(shown).shape} instead of 25x15")
+    run("thumbnail", coded, shown, "--frame", "3", "-y")
+    run("thumbnail", coded, shown, "--frame", "20", "-y", code=2)
+    # Lossy, in colour, with values that are no numbers, of one value
+    run("encode", raw, coded, "-y", "--size", "100x60x20", "--type", "s16", "--max-error", "5", "--transform", "wavelet")
+    run("thumbnail", coded, shown, "--size", "100", "-y")
+    check(np.abs(picture_of(shown) - wanted)[1:, 10:].max() < 24, "thumbnail of a lossy stream")
+    floats = data.astype(np.float32) / 7
+    floats[10, 30, 50] = np.nan
+    floats.tofile(raw)
+    run("encode", raw, coded, "-y", "--size", "100x60x20", "--type", "f32")
+    run("thumbnail", coded, shown, "--size", "100", "-y")
+    check(picture_of(shown)[30, 50] == 0 and np.abs(picture_of(shown)[31, 51] - wanted[31, 51]) < 8, "thumbnail: NaN")
+    np.full((4, 8, 8), 7, np.uint8).tofile(raw)
+    run("encode", raw, coded, "-y", "--size", "8x8x4", "--type", "u8")
+    run("thumbnail", coded, shown, "-y")
+    check((picture_of(shown) == 0).all(), "thumbnail of one value")
+    colours = np.zeros((4, 8, 8, 3), np.uint8)
+    colours[:] = (200, 100, 50)
+    header = b"NRRD0004\ntype: uchar\ndimension: 4\nsizes: 3 8 8 4\nkinds: vector domain domain domain\nencoding: raw\n\n"
+    rgb = os.path.join(folder, "rgb.nrrd")
+    open(rgb, "wb").write(header + colours.tobytes())
+    run("encode", rgb, coded, "-y")
+    shown = os.path.join(folder, "thumb.ppm")
+    run("thumbnail", coded, shown, "-y")
+    check((picture_of(shown) == (200, 100, 50)).all(), f"thumbnail in colour: {picture_of(shown)[0, 0]}")
+
+
 def test_standard_input_and_verifying(folder):
     size = (192, 192, 1000)  # more than is kept in memory
     plane = np.arange(192 * 192, dtype=np.uint32).reshape(192, 192)
@@ -598,7 +654,7 @@ if len(sys.argv) > 2:
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
-        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input, test_fill_values,
+        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input, test_fill_values, test_thumbnails,
                      test_standard_input_and_header, test_standard_input_and_verifying):
             test(folder)
 if failures:
