@@ -12,13 +12,9 @@
 
 #include "codec/base/stream_header.h"
 #include "codec/entropy/fast/zerotree.h"
+#include "tests/fuzz/wrong.h"
 
 namespace trivelet::fuzz {
-
-[[noreturn]] inline void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
 
 class Choices {
  public:

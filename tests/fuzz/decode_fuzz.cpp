@@ -12,19 +12,17 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 2;
-
-struct Outcome {
+struct DecodeOutcome {
   bool error = false;
   std::uint64_t gops = 0;
   std::uint64_t hash = 0;
   std::size_t damage = 0;
 };
 
-Outcome decode(const Bytes& s, const DecoderParams& p, bool pipe, bool coefficients) {
+DecodeOutcome decode(const Bytes& s, const DecoderParams& p, bool pipe, bool coefficients) {
   MemorySource file(s.data(), s.size());
   test::Pipe forward(s.data(), s.size(), 64);
-  Outcome out;
+  DecodeOutcome out;
   try {
     Decoder d(pipe ? static_cast<ByteSource&>(forward) : file, p);
     Gop gop = d.make_gop();
@@ -56,6 +54,7 @@ Outcome decode(const Bytes& s, const DecoderParams& p, bool pipe, bool coefficie
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 2;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes);
   if (!given) return 0;
   const unsigned options = data[0] | static_cast<unsigned>(data[1]) << 8;
@@ -69,19 +68,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const SimdLevel choice[4] = {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512, SimdLevel::kBest};
   p.simd = choice[options >> 12 & 3];
   if (p.simd != SimdLevel::kBest && p.simd > detected_simd()) p.simd = SimdLevel::kBest;
-  const Outcome first = decode(s, p, pipe, coefficients);
+  const DecodeOutcome first = decode(s, p, pipe, coefficients);
   if (options & 0x4000) {  // another instruction set
     p.simd = p.simd == SimdLevel::kScalar ? SimdLevel::kBest : SimdLevel::kScalar;
-    const Outcome second = decode(s, p, pipe, coefficients);
+    const DecodeOutcome second = decode(s, p, pipe, coefficients);
     if (second.error != first.error || second.gops != first.gops || second.hash != first.hash ||
         second.damage != first.damage)
       wrong("instruction sets disagree");
   } else if ((options & 0x8000) && coefficients && !first.error && first.damage == 0) {
-    const Outcome second = decode(s, p, pipe, false);
+    const DecodeOutcome second = decode(s, p, pipe, false);
     if (!second.error && second.damage == 0 && second.hash != first.hash) wrong("coefficients give other samples");
   } else if ((options & 0x8000) && !first.error && !p.keep_partial && p.first_frame == 0 && !pipe) {
     // A file that is decoded strictly is the same from a pipe, unless the pipe finds more to complain about.
-    const Outcome second = decode(s, p, true, coefficients);
+    const DecodeOutcome second = decode(s, p, true, coefficients);
     if (!second.error && (second.gops != first.gops || second.hash != first.hash)) wrong("a pipe gives other samples");
   }
   return 0;

@@ -15,9 +15,7 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 2;
-
-struct Outcome {
+struct GpuOutcome {
   bool refused = false;
   bool unsupported = false;
   std::uint64_t gops = 0;
@@ -25,9 +23,9 @@ struct Outcome {
   std::size_t damage = 0;
 };
 
-Outcome decode(const Bytes& s, const DecoderParams& p, const Backend* backend) {
+GpuOutcome decode(const Bytes& s, const DecoderParams& p, const Backend* backend) {
   MemorySource source(s.data(), s.size());
-  Outcome out;
+  GpuOutcome out;
   try {
     Decoder d(source, p, backend);
     Gop gop = d.make_gop();
@@ -74,6 +72,7 @@ void check_batch(const Bytes& s) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0);
   static const std::shared_ptr<const Backend> kept = keep_decoders(device);
+  constexpr std::size_t kOptionBytes = 2;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes);
   if (!given) return 0;
   const unsigned options = data[0];
@@ -82,9 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DecoderParams p = reduced_by(options, h);
   p.max_planes = data[1] & 7;
   if (data[1] & 16) check_batch(s);
-  const Outcome gpu = decode(s, p, data[1] & 8 ? kept.get() : device.get());
+  const GpuOutcome gpu = decode(s, p, data[1] & 8 ? kept.get() : device.get());
   if (gpu.unsupported) return 0;  // too large for it
-  const Outcome cpu = decode(s, p, nullptr);
+  const GpuOutcome cpu = decode(s, p, nullptr);
   if (gpu.refused != cpu.refused || gpu.gops != cpu.gops || gpu.hash != cpu.hash || gpu.damage != cpu.damage)
     wrong("CPU and GPU disagree");
   return 0;

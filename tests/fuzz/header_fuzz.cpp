@@ -23,7 +23,7 @@ std::vector<std::uint8_t> with_crc(const std::uint8_t* data, std::size_t size) {
   return bytes;
 }
 
-void expect(bool ok) {
+void expect_parsed(bool ok) {
   if (!ok) __builtin_trap();
 }
 
@@ -65,15 +65,15 @@ void read_one_chunk(const Sample& s, const std::uint8_t* data, std::size_t size)
     for (const auto& block : component.blocks)
       for (std::size_t i = 0; i < block.size(); ++i) {
         const LayeredSegment& segment = block[i];
-        expect(segment.top <= 30);
+        expect_parsed(segment.top <= 30);
         int low = cuts_per_plane(profile) * segment.top;
         for (const auto& part : segment.parts) {
-          expect(part.low <= low && part.size <= size);
+          expect_parsed(part.low <= low && part.size <= size);
           low = part.low;
         }
         // Cuts may ask for more than the parent has: the decoder stops where that ends.
         const int k = static_cast<int>(i) % component.grid->resolutions();
-        if (k == 1 && !segment.parts.empty()) expect(segment.top <= block[i - 1].top);
+        if (k == 1 && !segment.parts.empty()) expect_parsed(segment.top <= block[i - 1].top);
       }
 }
 
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto bytes = with_crc(data, size);
         const StreamHeader h = parse_stream_header(bytes.data(), bytes.size());
         const auto again = serialise(h);
-        expect(serialise(parse_stream_header(again.data(), again.size())) == again);
+        expect_parsed(serialise(parse_stream_header(again.data(), again.size())) == again);
         break;
       }
       case 1:
@@ -105,23 +105,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const GopHeader g = parse_gop_header(s.header, bytes.data(), bytes.size());
         const auto again = serialise(s.header, g);
         const GopHeader g2 = parse_gop_header(s.header, again.data(), again.size());
-        expect(g2.frames == g.frames && g2.body_bytes == g.body_bytes && g2.chunks.size() == g.chunks.size());
-        expect(g2.frame_gains == g.frame_gains && g2.room == g.room);
+        expect_parsed(g2.frames == g.frames && g2.body_bytes == g.body_bytes && g2.chunks.size() == g.chunks.size());
+        expect_parsed(g2.frame_gains == g.frame_gains && g2.room == g.room);
         for (std::size_t i = 0; i < g.times.size(); ++i)
-          expect(g2.times[i].pts == g.times[i].pts && g2.times[i].duration == g.times[i].duration);
+          expect_parsed(g2.times[i].pts == g.times[i].pts && g2.times[i].duration == g.times[i].duration);
         break;
       }
       case 3: {
         const auto bytes = with_crc(data, size);
         const auto gops = parse_index(bytes.data(), bytes.size(), layers);
         const auto again = serialise_index(gops);
-        expect(serialise_index(parse_index(again.data(), again.size(), layers)) == again);
+        expect_parsed(serialise_index(parse_index(again.data(), again.size(), layers)) == again);
         break;
       }
       case 4: {
         const auto bytes = with_crc(data, size);
         StreamEnd end;
-        if (parse_stream_end(bytes.data(), bytes.size(), end)) expect(serialise(end) == bytes);
+        if (parse_stream_end(bytes.data(), bytes.size(), end)) expect_parsed(serialise(end) == bytes);
         break;
       }
       case 5: {
@@ -131,13 +131,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (!parse_box_header(bytes.data(), box)) return 0;  // its type is none
         std::uint8_t again[kBoxHeaderBytes];
         write_box_header(box.type, box.length, again);
-        expect(std::memcmp(again, bytes.data(), sizeof again) == 0);
+        expect_parsed(std::memcmp(again, bytes.data(), sizeof again) == 0);
         break;
       }
       default: read_one_chunk(samples[profile][what - 6], data, size);
     }
   } catch (const Error& e) {
-    expect(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
+    expect_parsed(e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported);
   }
   return 0;
 }

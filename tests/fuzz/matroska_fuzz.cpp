@@ -32,7 +32,7 @@ void probe_found(io::MatroskaSource& source) {
 }
 
 /// What is found in a file, read in every way that there is; nothing where it is refused.
-std::optional<std::vector<std::byte>> read_file(const std::string& path, std::size_t file_size, std::size_t piece) {
+std::optional<std::vector<std::byte>> read_film(const std::string& path, std::size_t file_size, std::size_t piece) {
   try {
     io::MatroskaSource source(path);
     must(source.size() <= file_size);
@@ -73,18 +73,18 @@ std::optional<std::vector<std::byte>> read_pipe(const std::string& path, std::si
   }
 }
 
-int fuzz(const std::uint8_t* data, std::size_t size) {
+int fuzz_film(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
   const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
   must(file >= 0 && ::write(file, data + 1, size - 1) == static_cast<ssize_t>(size - 1));
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   (void)io::bytes_missing_at_end(io::InputBytes(path));  // also of MP4 and AVI
   (void)io::holds_stream(path);  // knows fewer than the reader finds: it does not look behind damage
-  must(read_file(path, size - 1, 1u + data[0]) == read_pipe(path, 1u + data[0]));
+  must(read_film(path, size - 1, 1u + data[0]) == read_pipe(path, 1u + data[0]));
   ::close(file);
   return 0;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { return fuzz(data, size); }
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { return fuzz_film(data, size); }

@@ -9,16 +9,14 @@
 
 #include "codec/motion/motion_field.h"
 #include "codec/motion/motion_lift.h"
+#include "tests/fuzz/wrong.h"
 #include "trivelet/error.h"
 
 using namespace trivelet;
 
 namespace {
 
-[[noreturn]] void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
+using fuzz::wrong;
 
 void check_limits(const GopMotion& m) {
   for (const MotionField& f : m.fields)

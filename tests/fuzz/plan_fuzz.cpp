@@ -15,17 +15,15 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 6;
-
-struct Outcome {
+struct PlanOutcome {
   bool refused = false;
   std::uint64_t frames = 0;
   std::uint64_t sum = 0;  // of samples inside the region
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const PlanOutcome&) const = default;
 };
 
-Outcome decode(ByteSource& source, const DecoderParams& p) {
-  Outcome out;
+PlanOutcome decode(ByteSource& source, const DecoderParams& p) {
+  PlanOutcome out;
   try {
     Decoder d(source, p);
     Gop gop = d.make_gop();
@@ -85,6 +83,7 @@ void check_join(const Bytes& s) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 6;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes, true);
   if (!given) return 0;
   const unsigned options = data[0];

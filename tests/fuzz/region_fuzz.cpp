@@ -11,17 +11,15 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 6;
-
 // The samples of the region of every frame of every component, one after the other.
-struct Samples {
+struct RegionSamples {
   bool refused = false;
   std::size_t damage = 0;
   std::vector<std::byte> bytes;
 };
 
-Samples decode(const Bytes& s, const DecoderParams& p, const PictureRegion& r, const PixelFormat& format) {
-  Samples out;
+RegionSamples decode(const Bytes& s, const DecoderParams& p, const PictureRegion& r, const PixelFormat& format) {
+  RegionSamples out;
   MemorySource source(s.data(), s.size());
   try {
     Decoder d(source, p);
@@ -50,6 +48,7 @@ Samples decode(const Bytes& s, const DecoderParams& p, const PictureRegion& r, c
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 6;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes, true);
   if (!given) return 0;
   const unsigned options = data[0];
@@ -67,13 +66,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   r.width = 1 + data[4] % (width - r.x);
   r.height = 1 + data[5] % (height - r.y);
   p.region = r;
-  const Samples part = decode(s, p, r, h.video.format);
+  const RegionSamples part = decode(s, p, r, h.video.format);
   // Checks of parts that were changed, and are believed, tell of parts that are not there: nothing to compare.
   for (const test::BoxAt& b : test::list_boxes(s.data(), s.size()))
     if (b.type == "part") return 0;
   if (!(options & 128)) return 0;
   p.region = {};
-  const Samples whole = decode(s, p, r, h.video.format);
+  const RegionSamples whole = decode(s, p, r, h.video.format);
   if (whole.refused || whole.damage > 0) return 0;
   if (part.refused) wrong("a region is refused, the whole is not");
   if (part.bytes != whole.bytes) wrong("a region has other samples than the whole");

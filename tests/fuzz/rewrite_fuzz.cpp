@@ -12,8 +12,6 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 6;
-
 // False when the stream is damaged.
 bool decode(const void* bytes, std::size_t size) {
   MemorySource source(bytes, size);
@@ -34,6 +32,7 @@ bool decode(const void* bytes, std::size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 6;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes);
   if (!given) return 0;
   const unsigned options = data[0];

@@ -11,6 +11,7 @@
 
 #include "codec/encoder/encoder_params.h"
 #include "tests/fuzz/draw.h"
+#include "tests/fuzz/wrong.h"
 #include "trivelet/codec.h"
 #include "trivelet/error.h"
 
@@ -18,10 +19,7 @@ using namespace trivelet;
 
 namespace {
 
-[[noreturn]] void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
+using fuzz::wrong;
 
 // Empty if the target is refused: fewer bytes than the headers need.
 std::vector<std::byte> encode(const Gop* gops, int count, const VideoInfo& info, const CodingParams& p) {

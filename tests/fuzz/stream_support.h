@@ -11,17 +11,13 @@
 #include "codec/backend.h"
 #include "codec/base/fuzzing.h"
 #include "codec/format/container.h"
+#include "tests/fuzz/wrong.h"
 #include "tests/support/boxes.h"
 #include "trivelet/codec.h"
 
 namespace trivelet::fuzz {
 
 using test::Bytes;
-
-[[noreturn]] inline void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
 
 /// The stream behind the option bytes.
 inline Bytes stream_of(const std::uint8_t* data, std::size_t size, std::size_t options, bool damaged) {

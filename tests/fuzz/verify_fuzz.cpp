@@ -11,8 +11,6 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 2;
-
 struct Verdict {
   bool refused = false;
   VerifyResult result;
@@ -35,6 +33,7 @@ Verdict verify(ByteSource& source) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 2;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes);
   if (!given) return 0;
   const unsigned options = data[0];

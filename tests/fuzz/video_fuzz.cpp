@@ -13,15 +13,12 @@
 
 #include "codec/base/gop_hash.h"
 #include "io/video/video_io.h"
+#include "tests/fuzz/wrong.h"
 
 namespace {
 
 using namespace trivelet;
-
-[[noreturn]] void wrong(const char* what) {
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
+using fuzz::wrong;
 
 /// A file in memory.
 class File {
@@ -90,7 +87,7 @@ Outcome read(const std::string& path, const io::ReaderOptions& options, bool sin
   return out;
 }
 
-int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) {
+int fuzz_video(const std::string& format, const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kOptionBytes = 4;
   if (size < kOptionBytes) return 0;
   io::ReaderOptions options;
@@ -117,12 +114,12 @@ int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) 
 
 #ifdef TRIVELET_FUZZ
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz(TRIVELET_VIDEO_FORMAT, data, size);
+  return fuzz_video(TRIVELET_VIDEO_FORMAT, data, size);
 }
 #else
 extern "C" {
-int fuzz_y4m(const std::uint8_t* data, std::size_t size) { return fuzz("y4m", data, size); }
-int fuzz_pnm(const std::uint8_t* data, std::size_t size) { return fuzz("pnm", data, size); }
-int fuzz_raw(const std::uint8_t* data, std::size_t size) { return fuzz("raw", data, size); }
+int fuzz_y4m(const std::uint8_t* data, std::size_t size) { return fuzz_video("y4m", data, size); }
+int fuzz_pnm(const std::uint8_t* data, std::size_t size) { return fuzz_video("pnm", data, size); }
+int fuzz_raw(const std::uint8_t* data, std::size_t size) { return fuzz_video("raw", data, size); }
 }
 #endif

@@ -115,7 +115,7 @@ void read_mask(const std::uint8_t* data, std::size_t size) {
   }
 }
 
-int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) {
+int fuzz_volume(const std::string& format, const std::uint8_t* data, std::size_t size) {
   try {
     if (format == "map")
       read_map(data, size);
@@ -137,17 +137,17 @@ int fuzz(const std::string& format, const std::uint8_t* data, std::size_t size) 
 
 #ifdef TRIVELET_FUZZ
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz(TRIVELET_VOLUME_FORMAT, data, size);
+  return fuzz_volume(TRIVELET_VOLUME_FORMAT, data, size);
 }
 #else
 extern "C" {
-int fuzz_nifti(const std::uint8_t* data, std::size_t size) { return fuzz("nifti", data, size); }
-int fuzz_nrrd(const std::uint8_t* data, std::size_t size) { return fuzz("nrrd", data, size); }
-int fuzz_metaimage(const std::uint8_t* data, std::size_t size) { return fuzz("metaimage", data, size); }
-int fuzz_dicom(const std::uint8_t* data, std::size_t size) { return fuzz("dicom", data, size); }
-int fuzz_envelope(const std::uint8_t* data, std::size_t size) { return fuzz("envelope", data, size); }
-int fuzz_cuts(const std::uint8_t* data, std::size_t size) { return fuzz("cuts", data, size); }
-int fuzz_mask(const std::uint8_t* data, std::size_t size) { return fuzz("mask", data, size); }
-int fuzz_map(const std::uint8_t* data, std::size_t size) { return fuzz("map", data, size); }
+int fuzz_nifti(const std::uint8_t* data, std::size_t size) { return fuzz_volume("nifti", data, size); }
+int fuzz_nrrd(const std::uint8_t* data, std::size_t size) { return fuzz_volume("nrrd", data, size); }
+int fuzz_metaimage(const std::uint8_t* data, std::size_t size) { return fuzz_volume("metaimage", data, size); }
+int fuzz_dicom(const std::uint8_t* data, std::size_t size) { return fuzz_volume("dicom", data, size); }
+int fuzz_envelope(const std::uint8_t* data, std::size_t size) { return fuzz_volume("envelope", data, size); }
+int fuzz_cuts(const std::uint8_t* data, std::size_t size) { return fuzz_volume("cuts", data, size); }
+int fuzz_mask(const std::uint8_t* data, std::size_t size) { return fuzz_volume("mask", data, size); }
+int fuzz_map(const std::uint8_t* data, std::size_t size) { return fuzz_volume("map", data, size); }
 }
 #endif

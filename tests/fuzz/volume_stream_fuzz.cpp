@@ -15,7 +15,6 @@ using namespace trivelet::fuzz;
 
 namespace {
 
-constexpr std::size_t kOptionBytes = 8;
 constexpr std::uint64_t kMostSlices = 64;
 
 struct Voxels {
@@ -45,6 +44,7 @@ Voxels decode(const Bytes& s, const VolumeDecoderParams& p) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kOptionBytes = 8;
   const std::optional<Given> given = given_stream(data, size, kOptionBytes, true);
   if (!given) return 0;
   const unsigned options = data[0];
