@@ -20,7 +20,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string input;
   int frames = 64;
   int repeat = 3;
@@ -125,7 +125,7 @@ void draw_plane(const MutableVolumeView& plane, const VideoInfo& info, int compo
   }
 }
 
-Clip synthesise(const Options& options, const Common& common, EncoderParams& params, ThreadPool& pool) {
+Clip synthesise(const BenchOptions& options, const Common& common, EncoderParams& params, ThreadPool& pool) {
   Clip clip;
   clip.info.width = 1920;
   clip.info.height = 1080;
@@ -155,7 +155,7 @@ Clip synthesise(const Options& options, const Common& common, EncoderParams& par
   return clip;
 }
 
-Clip load(const Options& options, const Common& common, EncoderParams& params) {
+Clip load(const BenchOptions& options, const Common& common, EncoderParams& params) {
   FrameRange range;
   range.end = static_cast<std::uint64_t>(options.frames);
   VideoInput input(options.input, reader_options(options.reading, common), common, range);
@@ -380,7 +380,7 @@ void print_json(const Result& r) {
   fmt::print("{}", json.text());
 }
 
-int run(const Options& options, const Common& common, const Command& app, bool on_gpu) {
+int run(const BenchOptions& options, const Common& common, const Command& app, bool on_gpu) {
   require(!app.typed("--layout"), ErrorKind::kBadArgument, "--layout is for volumes; 'bench' codes videos; drop it");
   EncoderParams params = encoder_params(app, options.coding, options.reading, common);
   require(!options.input.empty() || options.reading.format.empty(), ErrorKind::kBadArgument,
@@ -433,7 +433,7 @@ int run(const Options& options, const Common& common, const Command& app, bool o
 }  // namespace
 
 Action define_bench(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   app.add_option("IN", options->input,
                  "Video to use [a moving texture, 1920x1080 yuv420p unless --size, --pix-fmt say otherwise]");
   app.add_option("--frames", options->frames, "Use the first N frames; all of them are held in memory")

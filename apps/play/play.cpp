@@ -28,7 +28,7 @@ namespace {
 /// The module calls it in the program. Without a use here the linker would leave it in its library.
 [[gnu::used]] constexpr auto kForTheModule = &gpu::share_textures;
 
-struct Options {
+struct PlayOptions {
   play::Options player;
   std::string device = "auto";
   bool no_budget = false;
@@ -82,7 +82,7 @@ play::Volume load_volume(const std::string& path, const play::Quality& quality, 
   return volume;
 }
 
-int show_volume(const Options& options, const VolumeInStream& volume, const Common& common, const Command& app) {
+int show_volume(const PlayOptions& options, const VolumeInStream& volume, const Common& common, const Command& app) {
   const play::Options& player = options.player;
   for (const char* option : {"--seek", "--compare", "--mute", "--sound", "--subtitles", "--loop", "--stats",
                              "--no-budget", "--temporal-reduce", "--screenshot-at"})
@@ -151,7 +151,7 @@ struct Kept {
   std::optional<Spool> file;
 };
 
-int run(Options options, const Common& common, const Command& app) {
+int run(PlayOptions options, const Common& common, const Command& app) {
   play::Options& player = options.player;
   const Kept kept(player.input);
   require_tvl_file(player.input,
@@ -184,7 +184,7 @@ int run(Options options, const Common& common, const Command& app) {
 }  // namespace
 
 Action define_play(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlayOptions>();
   play::Options& o = options->player;
   constexpr const char* kPicture = "What is decoded";
   constexpr const char* kTest = "Without a window";

@@ -25,7 +25,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string a;
   std::string b;
   bool json = false;
@@ -56,7 +56,7 @@ void print_text(const VideoInfo& info, const VideoError& error) {
   if (error.identical()) fmt::print("identical\n");
 }
 
-void print_json(const Options& options, const VideoInfo& info, const VideoError& error) {
+void print_json(const CompareOptions& options, const VideoInfo& info, const VideoError& error) {
   const auto put_error = [&](Json& json, const PlaneError& e) {
     json.member("psnr", e.psnr(info.format.bits));
     json.member("mse", e.squared / static_cast<double>(e.samples));
@@ -107,7 +107,7 @@ struct Pair {
 };
 
 // The typed options describe the file that is not .tvl. A raw file takes the other properties from the other video.
-Pair open_pair(const Options& options, const Common& common, const FrameRange& range) {
+Pair open_pair(const CompareOptions& options, const Common& common, const FrameRange& range) {
   const io::ReaderOptions typed = reader_options(options.reading, common);
   const bool a_is_tvl = is_tvl_file(options.a);
   const bool b_is_tvl = is_tvl_file(options.b);
@@ -155,7 +155,7 @@ std::optional<Shorter> compare_frames(Pair& pair, const Common& common,
   }
 }
 
-void refuse_lengths(const Options& options, const Shorter& shorter) {
+void refuse_lengths(const CompareOptions& options, const Shorter& shorter) {
   fail(ErrorKind::kMismatch, fmt::format("the videos differ in length: '{}' ends after {}, the other goes on",
                                          shorter.is_a ? options.a : options.b, count_of(shorter.frames, "frame")));
 }
@@ -169,14 +169,14 @@ std::vector<GopInfo> gops_of(const std::string& path, const Limits& limits) {
 }
 
 /// The GOPs where parts may begin: those of the only stream, or of the longer one of two. Empty: one process compares.
-std::vector<GopInfo> common_gops(const Options& options, const Common& common) {
+std::vector<GopInfo> common_gops(const CompareOptions& options, const Common& common) {
   if (options.a == "-" || options.b == "-") return {};
   std::vector<GopInfo> a = gops_of(options.a, limits(common)), b = gops_of(options.b, limits(common));
   return a.size() < b.size() ? b : a;
 }
 
 /// The frames of one of several processes.
-PartWork compare_part(const Options& options, const Common& common, int part, int parts) {
+PartWork compare_part(const CompareOptions& options, const Common& common, int part, int parts) {
   return [=](Pace& pace) {
     const std::vector<std::uint64_t> borders = part_borders(common_gops(options, common), 0, options.frames, parts);
     FrameRange range;
@@ -227,9 +227,9 @@ std::optional<Shorter> compare_parts(Processes& processes, const PartWork& own, 
   return std::nullopt;
 }
 
-std::string job_of(const Options& o) { return fmt::format("{}\n{}\n{}", o.a, o.b, o.frames); }
+std::string job_of(const CompareOptions& o) { return fmt::format("{}\n{}\n{}", o.a, o.b, o.frames); }
 
-void help_compare(Processes& processes, const Options& options, const Common& common) {
+void help_compare(Processes& processes, const CompareOptions& options, const Common& common) {
   const std::optional<CalledJob> call = wait_for_call(processes);
   if (!call) return;
   do_part(processes, [&](Pace& pace) {
@@ -239,7 +239,7 @@ void help_compare(Processes& processes, const Options& options, const Common& co
   wait_for_farewell(processes);
 }
 
-int run(const Options& options, const Common& given_common) {
+int run(const CompareOptions& options, const Common& given_common) {
   Common common = given_common;
   std::string device = "cpu";
   WorkerGroup workers("compare", device, common, [&options](Processes& end, const std::string&, const Common& own) {
@@ -314,7 +314,7 @@ int run(const Options& options, const Common& given_common) {
 }  // namespace
 
 Action define_compare(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   app.add_option("A", options->a, "A video or .tvl stream; - = standard input").required();
   app.add_option("B", options->b, "The other video, of the same size, format and length").required();
   app.add_flag("--json", options->json, "Print JSON; the PSNR of identical videos is null").group("Output");

@@ -21,7 +21,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string input;
   bool json = false;
   bool show_private = false;
@@ -33,7 +33,7 @@ struct Options {
 };
 
 /// MD5 of the samples of a video, or of the scalars of a volume.
-std::string md5_of_samples(const Options& options, const Common& common) {
+std::string md5_of_samples(const InfoOptions& options, const Common& common) {
   if (volume_in(options.input, common) || io::is_volume(options.input)) {
     VolumeTyped typed;
     typed.series = options.series;
@@ -51,13 +51,13 @@ std::string md5_of_samples(const Options& options, const Common& common) {
   return writer->result().substr(writer->result().find('=') + 1);
 }
 
-void take_digests(Options& options, const Common& common) {
+void take_digests(InfoOptions& options, const Common& common) {
   require(options.input != "-", ErrorKind::kBadArgument, "--digest reads the input twice, which a pipe does not allow");
   if (std::filesystem::is_regular_file(options.input)) options.file_md5 = md5_of_file(options.input);
   options.samples_md5 = md5_of_samples(options, common);
 }
 
-void put_name(Json& json, const Options& options) {
+void put_name(Json& json, const InfoOptions& options) {
   json.member("file", options.input);
   if (!options.file_md5.empty()) json.member("file_md5", options.file_md5);
   if (!options.samples_md5.empty()) json.member("samples_md5", options.samples_md5);
@@ -166,7 +166,7 @@ void print_row(const std::string& name, const std::string& value) {
   fmt::print("{:<12} {}\n", log::printable(name), log::printable(value));
 }
 
-void print_name(const Options& options) {
+void print_name(const InfoOptions& options) {
   print_row("file", options.input);
   if (!options.file_md5.empty()) print_row("file MD5", options.file_md5);
   if (!options.samples_md5.empty()) print_row("samples", "MD5 " + options.samples_md5);
@@ -224,7 +224,7 @@ void print_side_streams(const io::SideStreams& side_streams) {
   if (!more.empty()) print_row("also", more);
 }
 
-int info_of_volume(const Options& options, const Common& common) {
+int info_of_volume(const InfoOptions& options, const Common& common) {
   io::VolumeOptions reading;
   reading.limits = limits(common);
   reading.series = options.series.name;
@@ -256,7 +256,7 @@ int info_of_volume(const Options& options, const Common& common) {
   return kExitDone;
 }
 
-int info_of_video(const Options& options, const Common& common) {
+int info_of_video(const InfoOptions& options, const Common& common) {
   const auto reader = io::open_reader(options.input, {.recover = true, .limits = limits(common)});
   const VideoInfo& video = reader->info();
   for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
@@ -385,7 +385,7 @@ void print_metadata(const Metadata& m) {
   for (const auto& [key, value] : m.entries) print_row("metadata", key + " = " + value);
 }
 
-void print_stream_json(const Options& options, const StreamInfo& stream, const Length& length,
+void print_stream_json(const InfoOptions& options, const StreamInfo& stream, const Length& length,
                        const io::SideStreams& side_streams) {
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, length, stream.file_bytes);
@@ -458,7 +458,7 @@ void print_stream_json(const Options& options, const StreamInfo& stream, const L
   fmt::print("{}", json.text());
 }
 
-void print_stream(const Options& options, const StreamInfo& stream, const Length& length,
+void print_stream(const InfoOptions& options, const StreamInfo& stream, const Length& length,
                   const io::SideStreams& side_streams, bool verbose) {
   const Decomposition& d = stream.decomposition;
   const Figures f = figures(stream.video, length, stream.file_bytes);
@@ -522,7 +522,7 @@ void print_stream(const Options& options, const StreamInfo& stream, const Length
   }
 }
 
-int run(Options& options, const Common& common) {
+int run(InfoOptions& options, const Common& common) {
   if (options.digest) take_digests(options, common);
   const bool is_stream = is_tvl_file(options.input);
   require(!options.series.is_typed() || (!is_stream && io::is_volume(options.input)), ErrorKind::kBadArgument,
@@ -545,7 +545,7 @@ int run(Options& options, const Common& common) {
 }  // namespace
 
 Action define_info(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InfoOptions>();
   app.add_option("IN", options->input, "Stream or any other video; - = standard input").required();
   app.add_flag("--json", options->json, "Print JSON, with every GOP");
   add_series_options(app, options->series);

@@ -13,7 +13,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct JoinOptions {
   std::vector<std::string> inputs;
   std::string output;
   FilmOptions film;
@@ -61,7 +61,7 @@ io::SideStreamOptions side_streams_of(const std::vector<Part>& parts, const std:
   return taken;
 }
 
-int run(const Options& options, const Common& common, const Command& app) {
+int run(const JoinOptions& options, const Common& common, const Command& app) {
   std::vector<Part> parts;
   io::SideStreams lost;
   std::vector<JoinInput> inputs;
@@ -92,7 +92,7 @@ int run(const Options& options, const Common& common, const Command& app) {
 }  // namespace
 
 Action define_join(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<JoinOptions>();
   app.add_option("IN", options->inputs, "Streams in order of time; files only, because their indexes are at their ends")
       .required();
   app.add_option("-o,--output", options->output, "Stream to write; - = standard output").required().type_name("OUT");

@@ -10,7 +10,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct MuxOptions {
   std::string input;
   std::string output;
   FilmOptions film;
@@ -37,7 +37,7 @@ void require_whole(const StreamFile& file, const std::string& input, const Limit
   file.source->seek(0);
 }
 
-int run_mux(const Options& options, const Common& common) {
+int run_mux(const MuxOptions& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(is_matroska_name(options.output), ErrorKind::kBadArgument, "'" + options.output + "' does not end in .mkv");
   require_tvl_file(options.input);
@@ -58,7 +58,7 @@ int run_mux(const Options& options, const Common& common) {
   return kExitDone;
 }
 
-int run_demux(const Options& options, const Common& common) {
+int run_demux(const MuxOptions& options, const Common& common) {
   check_output(options.input, options.output, true);
   require(!is_matroska_name(options.output), ErrorKind::kBadArgument,
           "'" + options.output + "': demux writes the stream alone, a .tvl file");
@@ -83,7 +83,7 @@ int run_demux(const Options& options, const Common& common) {
 }  // namespace
 
 Action define_mux(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MuxOptions>();
   app.add_option("IN", options->input, "Stream, a .tvl file or one in Matroska").required();
   app.add_option("-o,--output,OUT", options->output, "Film to write, e.g. film.mkv").required();
   add_film_options(app, options->film);
@@ -97,7 +97,7 @@ Action define_mux(Command& app, Common& common) {
 }
 
 Action define_demux(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MuxOptions>();
   app.add_option("IN", options->input, "Matroska file with a Trivelet stream").required();
   app.add_option("-o,--output,OUT", options->output, "Stream to write, e.g. out.tvl; - = standard output").required();
   add_limit_options(app, common);

@@ -18,13 +18,13 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct PlanOptions {
   std::string input;
   DecodingOptions decoding;
   bool json = false;
 };
 
-std::unique_ptr<ReadPlan> make_plan(const Options& options, const Common& common, std::uint64_t bytes) {
+std::unique_ptr<ReadPlan> make_plan(const PlanOptions& options, const Common& common, std::uint64_t bytes) {
   const DecodingOptions& d = options.decoding;
   if (volume_in(options.input, common)) {
     refuse_video_parts(options.input, d);
@@ -49,7 +49,7 @@ std::vector<ByteRange> in_film(const io::MatroskaSource& film, const std::vector
   return merged;
 }
 
-int run(const Options& options, const Common& common) {
+int run(const PlanOptions& options, const Common& common) {
   require_tvl_file(options.input);
   const StreamFile file = open_stream_file(options.input);
   ByteSource& source = *file.source;
@@ -99,7 +99,7 @@ int run(const Options& options, const Common& common) {
 }  // namespace
 
 Action define_plan(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   app.add_option("IN", options->input, "Stream; a file").required();
   app.add_flag("--json", options->json, "Print JSON");
   add_decoding_options(app, options->decoding);

@@ -12,7 +12,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct ThumbnailOptions {
   std::string input;
   std::string output;
   int size = 256;
@@ -108,7 +108,7 @@ int halvings(const StreamInfo& stream, int size) {
   return reduce;
 }
 
-void write_picture(const Options& options, const Common& common, const VideoInfo& info, const Gop& picture) {
+void write_picture(const ThumbnailOptions& options, const Common& common, const VideoInfo& info, const Gop& picture) {
   io::WriterOptions writing;
   writing.overwrite = common.overwrite;
   const auto writer = io::open_writer(options.output, info, writing);
@@ -116,7 +116,7 @@ void write_picture(const Options& options, const Common& common, const VideoInfo
   writer->finish();
 }
 
-int run(const Options& options, const Common& common) {
+int run(const ThumbnailOptions& options, const Common& common) {
   check_output(options.input, options.output, true);
   require_tvl_file(options.input);
   if (const std::optional<VolumeInStream> volume = volume_in(options.input, common)) {
@@ -164,7 +164,7 @@ int run(const Options& options, const Common& common) {
 }  // namespace
 
 Action define_thumbnail(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ThumbnailOptions>();
   app.add_option("IN", options->input, "Stream of a video or a volume, or film in Matroska").required();
   app.add_option("-o,--output,OUT", options->output, "Picture to write: .png, .jpg, .ppm").required();
   app.add_option("--size", options->size, "Largest width and height; the picture is halved until it fits")

@@ -14,7 +14,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct TruncateOptions {
   std::string input;
   std::string output;
   std::string size;
@@ -42,7 +42,7 @@ std::string quality_of_cut(const RewriteResult& result) {
 }
 
 /// Bytes are copied, so several processes would wait for the same disk: the first one does it, the others wait.
-int run(const std::string& command, const Options& options, const Common& common, const Command& app) {
+int run(const std::string& command, const TruncateOptions& options, const Common& common, const Command& app) {
   const std::unique_ptr<Processes> processes = start_processes(command);
   if (processes && processes->rank() > 0) {
     (void)wait_for_call(*processes);
@@ -107,12 +107,12 @@ int run(const std::string& command, const Options& options, const Common& common
   return kExitDone;
 }
 
-void add_files(Command& app, Options& options) {
+void add_files(Command& app, TruncateOptions& options) {
   app.add_option("IN", options.input, "Stream to read; a file, because its index is at its end").required();
   app.add_option("-o,--output,OUT", options.output, "Stream to write; - = standard output").required();
 }
 
-void add_targets(Command& app, Options& options, bool required) {
+void add_targets(Command& app, TruncateOptions& options, bool required) {
   Command group = app.add_group("How much to keep", required ? 1 : 0, 1);
   group.add_option("--size", options.size, "Most bytes of the output: 10M, 500k").type_name("SIZE");
   group.add_option("--bpp", options.bits_per_pixel, "Most bits per pixel of the output").positive().type_name("X");
@@ -128,7 +128,7 @@ void add_targets(Command& app, Options& options, bool required) {
       .type_name("DB");
 }
 
-void add_common(Command& app, Options& options, Common& common) {
+void add_common(Command& app, TruncateOptions& options, Common& common) {
   app.add_flag("--keep-partial", options.keep_partial, "Leave damaged GOPs out; the exit code is still 4");
   add_film_options(app, options.film);
   add_overwrite_option(app, common);
@@ -139,7 +139,7 @@ void add_common(Command& app, Options& options, Common& common) {
 }  // namespace
 
 Action define_truncate(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TruncateOptions>();
   add_files(app, *options);
   add_targets(app, *options, true);
   add_common(app, *options, common);
@@ -153,7 +153,7 @@ Action define_truncate(Command& app, Common& common) {
 }
 
 Action define_extract(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TruncateOptions>();
   constexpr const char* kPart = "What to keep";
   add_files(app, *options);
   app.add_option("--reduce", options->reduce, "Halve width and height N times, 0..8")

@@ -23,7 +23,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string device = "auto";
   std::string input;
   std::string against;
@@ -33,7 +33,7 @@ struct Options {
   bool json = false;
 };
 
-void print_json(const Options& options, const VerifyResult& found, std::uint64_t frames, bool lossless,
+void print_json(const VerifyOptions& options, const VerifyResult& found, std::uint64_t frames, bool lossless,
                 const VideoError* error) {
   Json json;
   json.begin_object();
@@ -62,7 +62,7 @@ struct Checked {
   bool longer = false;     ///< that is the original
 };
 
-std::unique_ptr<VideoInput> open_original(const Options& options, const Common& common, const VideoInfo& stream,
+std::unique_ptr<VideoInput> open_original(const VerifyOptions& options, const Common& common, const VideoInfo& stream,
                                           const FrameRange& range) {
   auto original = std::make_unique<VideoInput>(
       options.against, like_video(reader_options(options.reading, common), options.against, stream), common, range);
@@ -71,8 +71,8 @@ std::unique_ptr<VideoInput> open_original(const Options& options, const Common& 
 }
 
 /// The frames of one of several processes. The first one checks the boxes.
-PartWork check_part(const Options& options, const Common& common, std::shared_ptr<const Backend> backend, int part,
-                    int parts) {
+PartWork check_part(const VerifyOptions& options, const Common& common, std::shared_ptr<const Backend> backend,
+                    int part, int parts) {
   return [=](Pace& pace) {
     const StreamFile file = open_stream_file(options.input);
     const std::vector<std::uint64_t> borders =
@@ -164,7 +164,7 @@ Checked check_parts(Processes& processes, const PartWork& own, ByteSource& sourc
   return all;
 }
 
-Checked check_alone(const Options& options, const Common& common, StreamVerifier& verifier, Progress& progress,
+Checked check_alone(const VerifyOptions& options, const Common& common, StreamVerifier& verifier, Progress& progress,
                     VideoError& error) {
   const VideoInfo& info = verifier.output();
   std::unique_ptr<VideoInput> original;
@@ -190,10 +190,10 @@ Checked check_alone(const Options& options, const Common& common, StreamVerifier
   return c;
 }
 
-std::string job_of(const Options& o) { return o.input + "\n" + o.against; }
+std::string job_of(const VerifyOptions& o) { return o.input + "\n" + o.against; }
 
 /// Verifies a volume. `device`: this process's GPU, if --device names one that can decode the volume.
-std::shared_ptr<const Backend> backend_of_volume(const Options& given, const std::string& device,
+std::shared_ptr<const Backend> backend_of_volume(const VerifyOptions& given, const std::string& device,
                                                  const Common& common) {
   const bool predictive = given.device == "auto" &&
                           probe(*open_stream_file(given.input).source, limits(common)).profile == Profile::kPredictive;
@@ -204,7 +204,7 @@ std::shared_ptr<const Backend> backend_of_volume(const Options& given, const std
 enum class Wanted : std::uint8_t { kVideo, kVolume };
 
 /// In all processes but the first.
-void help_verify(Processes& processes, const Options& options, const Common& common, const std::string& device) {
+void help_verify(Processes& processes, const VerifyOptions& options, const Common& common, const std::string& device) {
   const std::optional<CalledJob> call = wait_for_call(processes);
   if (!call) return;
   if (static_cast<Wanted>(call->details.at(0)) == Wanted::kVolume) {
@@ -222,8 +222,8 @@ void help_verify(Processes& processes, const Options& options, const Common& com
   wait_for_farewell(processes);
 }
 
-int run(const Options& given, const Common& given_common, const Command& app) {
-  Options options = given;
+int run(const VerifyOptions& given, const Common& given_common, const Command& app) {
+  VerifyOptions options = given;
   Common common = given_common;
   WorkerGroup workers(
       "verify", options.device, common,
@@ -299,7 +299,7 @@ int run(const Options& given, const Common& given_common, const Command& app) {
 }  // namespace
 
 Action define_verify(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   app.add_option("IN", options->input, "Stream to check; - = standard input").required();
   app.add_option("--against", options->against,
                  "Compare with this video: a lossless stream must be identical (otherwise exit code 6), of a lossy one "

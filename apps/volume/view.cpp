@@ -13,7 +13,7 @@ namespace trivelet::cli {
 
 namespace {
 
-struct Options {
+struct ViewOptions {
   std::string input;
   std::string output;
   std::string slice;
@@ -110,7 +110,7 @@ Picture side_by_side(const std::vector<Picture>& pictures, double black) {
   return all;
 }
 
-int run(const Options& options, const Common& common) {
+int run(const ViewOptions& options, const Common& common) {
   check_output(options.input, options.output, true);
   const bool is_stream = volume_in(options.input, common).has_value();
   require(is_stream || wants_volume(options.input, options.typed), ErrorKind::kBadArgument,
@@ -183,7 +183,7 @@ int run(const Options& options, const Common& common) {
 }  // namespace
 
 Action define_view(Command& app, Common& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ViewOptions>();
   app.add_option("IN", options->input, "Volume, or a stream of a volume").required();
   app.add_option("-o,--output", options->output, "Picture to write: .png (with FFmpeg) or .pgm")
       .required()
