@@ -244,7 +244,7 @@ TEST(PacketDecoder, GoesOnBehindDamage) {
   const std::vector<Gop> whole = test::decode(film.stream, {});
   std::mt19937 random(5);
   int gave = 0;
-  const int rounds = full() ? 60 : 24;
+  const int rounds = full() ? 60 : 12;
   for (int round = 0; round < rounds; ++round) {
     PacketDecoder decoder;
     PacketDecoder::Decoded decoded;

@@ -123,13 +123,13 @@ TEST(Parts, MakeTheWhole) {
     if (p.profile != Profile::kPredictive) p.spatial_levels = p.temporal_levels = 2;
     p.threads = 1;
     // Patterns differ: GOPs with other errors are measured again.
-    Clip clip = make_clip(video(36, 28, "yuv420p", 0), 22, kGop, Pattern::kTexture, 7);
-    Clip other = make_clip(video(36, 28, "yuv420p", 0), 18, kGop, Pattern::kNoise, 9);
+    Clip clip = make_clip(video(36, 28, "yuv420p", 0), 18, kGop, Pattern::kTexture, 7);
+    Clip other = make_clip(video(36, 28, "yuv420p", 0), 14, kGop, Pattern::kNoise, 9);
     for (Gop& g : other.gops) {
-      for (auto& t : g.times()) t.pts += 22;
+      for (auto& t : g.times()) t.pts += 18;
       clip.gops.push_back(g);
     }
-    clip.gops[8].set_begins_scene(true);
+    clip.gops[6].set_begins_scene(true);
     const auto whole = encode(clip, p);
     EXPECT_EQ(by_parts(clip, p, 3, 3), whole);
   }
@@ -139,8 +139,8 @@ TEST(Parts, MakeTheWhole) {
 TEST(Parts, TargetsAreThoseOfTheWhole) {
   EncoderParams psnr{.psnr = 38, .motion = Motion::kOff};
   EncoderParams psnr_motion{.psnr = 36, .motion = Motion::kOn, .key_interval = 9};
-  EncoderParams size{.target_bytes = 30000, .motion = Motion::kOff};
-  EncoderParams size_motion{.target_bytes = 40000, .motion = Motion::kAuto, .key_interval = 9};
+  EncoderParams size{.target_bytes = 18000, .motion = Motion::kOff};
+  EncoderParams size_motion{.target_bytes = 24000, .motion = Motion::kAuto, .key_interval = 9};
   EncoderParams bits{.bits_per_pixel = 1.5, .profile = Profile::kFast};
   EncoderParams rate{.bit_rate = 60000, .motion = Motion::kOff};
   int i = 0;
@@ -153,13 +153,13 @@ TEST(Parts, TargetsAreThoseOfTheWhole) {
     VideoInfo info = video(40, 30, "gray", 0);
     info.frame_rate = {25, 1};
     info.time_base = {1, 25};
-    Clip clip = make_clip(info, 26, 2, Pattern::kTexture, 7);
-    Clip other = make_clip(info, 19, 2, Pattern::kSmooth, 9);
+    Clip clip = make_clip(info, 16, 2, Pattern::kTexture, 7);
+    Clip other = make_clip(info, 11, 2, Pattern::kSmooth, 9);
     for (Gop& g : other.gops) {
-      for (auto& t : g.times()) t.pts += 26;
+      for (auto& t : g.times()) t.pts += 16;
       clip.gops.push_back(g);
     }
-    if (p.target_bytes > 0) clip.info.frames = 45;
+    if (p.target_bytes > 0) clip.info.frames = 27;
     const auto whole = encode(clip, p);
     if (p.target_bytes > 0) {
       EXPECT_LE(whole.size(), p.target_bytes);

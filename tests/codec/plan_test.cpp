@@ -273,6 +273,7 @@ TEST(Plan, AFrontTableSavesTwoRoundsOfRegions) {
   TestVolume volume;
   for (const bool predicted : {false, true})
     for (const int layers : {1, 4}) {
+      if (predicted && layers > 1) continue;  // it has none
       const Stream with = volume.coded(true, 32, layers, predicted);
       const Stream without = volume.coded(false, 32, layers, predicted);
       EXPECT_LT(with.size() - without.size(), with.size() / 25);

@@ -159,7 +159,7 @@ TEST(VolumeBounds, lossy_targets_are_kept) {
 }
 
 TEST(VolumeBounds, loss_never_takes_more_bytes_than_none) {
-  const VolumeDescription v{{VoxelType::kU16, false, 1}, 60, 50, 6, 1};
+  const VolumeDescription v{{VoxelType::kU16, false, 1}, 44, 40, 4, 1};
   std::mt19937_64 random(7);
   VolumeBytes few;  // 40 values far from each other, in no order
   for (std::uint64_t i = 0; i < v.voxels(); ++i) test::put_scalar(few, random() % 40 * 1621, v.voxel);

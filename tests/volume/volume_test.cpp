@@ -60,13 +60,13 @@ TEST(Volume, colours_are_coded_as_is_smaller) {
     EXPECT_TRUE(coded.result.verified);
     return coded.bytes.size();
   };
-  const VolumeDescription labels{{VoxelType::kU8, false, 4}, 70, 60, 17, 1};
+  const VolumeDescription labels{{VoxelType::kU8, false, 4}, 50, 44, 10, 1};
   const VolumeBytes probabilities = make_probabilities(labels);
   const std::size_t by_trial = bytes_of_way(labels, probabilities, std::nullopt);
   EXPECT_EQ(by_trial, bytes_of_way(labels, probabilities, std::optional(VolumeTransform::kPrediction)));
   EXPECT_LT(3 * by_trial, 2 * bytes_of_way(labels, probabilities, std::optional(VolumeTransform::kWavelet)));
-  const VolumeDescription photo{{VoxelType::kU8, false, 3}, 64, 60, 16, 1};
-  VolumeBytes grey = make_body({{VoxelType::kU8, false, 1}, 64, 60, 16, 1}, 0, 250);
+  const VolumeDescription photo{{VoxelType::kU8, false, 3}, 44, 40, 9, 1};
+  VolumeBytes grey = make_body({{VoxelType::kU8, false, 1}, 44, 40, 9, 1}, 0, 250);
   VolumeBytes colours;
   for (const std::byte b : grey) colours.insert(colours.end(), 3, b);
   EXPECT_EQ(bytes_of_way(photo, colours, std::nullopt),
