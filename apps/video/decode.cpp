@@ -19,6 +19,7 @@
 #include "codec/format/stream_layout.h"
 #include "codec/threads/stopwatch.h"
 #include "codec/threads/trace.h"
+#include "io/video/pictures.h"
 #include "trivelet/cuda.h"
 
 namespace trivelet::cli {
@@ -219,19 +220,6 @@ int run(const DecodeOptions& given, const Common& common, const Command& app) {
   return kExitDone;
 }
 
-/// The name of an output among many: `name` without the extension of the stream, and with one of its own.
-std::string output_name(const std::string& path, const std::string& name, const DecodeOptions& options,
-                        const Common& common) {
-  const std::filesystem::path stem = std::filesystem::path(name).stem();
-  const std::string& extension = options.batch.extension;
-  const auto volume = volume_in(path, common);
-  if (!volume) return stem.stem().string() + "." + (extension.empty() ? "mkv" : extension);
-  if (!extension.empty()) return stem.stem().string() + "." + extension;
-  const io::Envelope& envelope = volume->envelope;
-  if (envelope.format == "dicom" || io::has_volume_name(stem.string()) || envelope.files.empty()) return stem.string();
-  return stem.string() + "." + io::volume_extension(envelope.files.front().name);
-}
-
 /// One file, or many.
 int run_all(const DecodeOptions& typed, const Common& common, const Command& app) {
   const auto run_named = [&](const DecodeOptions& one) {
@@ -245,12 +233,14 @@ int run_all(const DecodeOptions& typed, const Common& common, const Command& app
   work.takes = [](const std::string& path) { return is_tvl_file(path); };
   work.output_name = [&](const std::string& path, const std::string& name) {
     require_tvl_file(path);
-    return output_name(path, name, typed, common);
+    return batch_output_name(path, name, typed.batch.extension, common);
   };
   work.run = [&](const std::string& input, const std::string& output) {
     DecodeOptions one = typed;
     one.input = input;
     one.output = output;
+    // Pictures hold R, G, B in another order than streams.
+    if (one.writer.pixel_format.empty() && io::is_picture_name(output)) one.writer.pixel_format = "auto";
     return run_named(one);
   };
   return run_batch(typed.input, typed.output, typed.batch, common, work);

@@ -108,6 +108,11 @@ void decode_in_parts(DecodeJob& job, Progress& progress);
 void decode_in_turns(DecodeJob& job, const std::function<void(const Gop&)>& write);
 /// All of a stream that holds a volume. Returns the exit code.
 int decode_volume_job(DecodeJob& job);
+/// decode_names.cpp: what the output of one of many inputs is called; `name` is that of the input below its folder.
+/// `extension`: --out-ext, empty = as the file was called that the stream was made of, or .mkv.
+std::string batch_output_name(const std::string& path, const std::string& name, const std::string& extension,
+                              const Common& common);
+
 /// What all processes but the first do.
 void help_with_decoding(const DecodeOptions& given, const Command& app, Processes& processes, const std::string& device,
                         const Common& common);
