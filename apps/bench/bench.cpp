@@ -461,6 +461,7 @@ Action define_bench(Command& app, Common& common) {
       .range(1, 64)
       .delimiter(',')
       .type_name("N,...");
+  gpu.add_help();
   add_device_option(app, options->device, true);
   add_coding_options(app, options->coding);
   add_input_options(app, options->reading, true);

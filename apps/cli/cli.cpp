@@ -60,6 +60,9 @@ std::string in_options(std::string message) {
       {"WriterOptions::format", "--format"},
       {"WriterOptions::pixel_format", "--pix-fmt"},
       {" and is not to be overwritten", "; say -y to replace it"},
+      {"it is a directory without DICOM files or pictures",
+       "it is a directory without DICOM files or pictures; encode takes the files in it with --recursive --out-dir "
+       "FOLDER"},
       {"Limits::memory", "--max-memory"},
       {"Limits::samples_per_byte", "--max-work"},
       {"Limits::samples", "--max-samples"},

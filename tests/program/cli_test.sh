@@ -65,6 +65,8 @@ y4m 80 48 10 $((80 * 48 * 3 / 2)) 420jpeg >clip.y4m
 section "help and usage"
 expect 0 --help
 expect_text out.txt '^  trivelet encode '
+expect 0 bench gpu --help
+expect_text out.txt "^Examples:$"
 expect 0 --help-all
 expect_text out.txt '--temporal-wavelet'
 expect 0 --version
@@ -228,6 +230,8 @@ check "two inputs" test -s two/a.y4m.tvl -a -s two/clip.y4m.tvl
 mkdir -p other && cp clip.y4m other/a.y4m
 refuses "would both be written to 'three/a.y4m.tvl'" encode archive/a.y4m other/a.y4m --out-dir three
 refuses "need --out-dir" encode clip.y4m a.tvl --skip-existing
+expect 3 encode archive/reels all.tvl
+expect_text err.txt 'with --recursive --out-dir FOLDER'
 # A folder that cannot be made fails one input after the other, and the report says so.
 echo x >no_folder
 expect 3 encode archive/a.y4m clip.y4m --out-dir no_folder --report no_folder.json
