@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <system_error>
 #include <thread>
@@ -237,14 +238,43 @@ Decoder::State::ReadPacket Decoder::State::read_next() {
   return read;
 }
 
-Decoder::State::Reader::Reader(State& s, std::size_t ahead) : packets(ahead) {
-  worker.begin([this, &s] {
-    for (bool more = true; more;) {
-      ReadPacket read = s.read_next();
-      more = read.packet || read.error;
-      if (!packets.push(std::move(read))) return;
+void Decoder::State::complete(ReadPacket& read, MotionReaders* readers) {
+  if (!read.packet) return;
+  const bool moves = !read.packet->head.motion.empty();
+  try {
+    if (moves && readers) readers->finish(read.packet->motion);
+    complete(*read.packet, readers != nullptr);
+  } catch (...) {
+    read.error = std::current_exception();
+    read.packet.reset();
+  }
+  std::vector<std::string> damage = std::exchange(found, {});
+  read.damage.insert(read.damage.end(), std::make_move_iterator(damage.begin()), std::make_move_iterator(damage.end()));
+}
+
+// Reads packets to the end of the stream, or until `to` is stopped.
+void Decoder::State::read_all(StageQueue<ReadPacket>& to, std::size_t gops, int threads) {
+  std::deque<ReadPacket> received;  // not completed yet
+  std::optional<MotionReaders> readers;
+  if (gops > 1) readers.emplace(threads);
+  const auto is_done = [&](const ReadPacket& read) {
+    return !read.packet || read.packet->head.motion.empty() || !readers || readers->is_done(read.packet->motion);
+  };
+  for (bool more = true; more;) {
+    received.push_back(read_next());
+    ReadPacket& last = received.back();
+    more = last.packet || last.error;
+    if (readers && last.packet && !last.packet->head.motion.empty()) readers->begin(last.packet->motion);
+    while (!received.empty() && (!more || received.size() >= gops || is_done(received.front()))) {
+      complete(received.front(), readers ? &*readers : nullptr);
+      if (!to.push(std::move(received.front()))) return;
+      received.pop_front();
     }
-  });
+  }
+}
+
+Decoder::State::Reader::Reader(State& s, std::size_t ahead, std::size_t gops, int threads) : packets(ahead) {
+  worker.begin([this, &s, gops, threads] { s.read_all(packets, gops, threads); });
 }
 
 Decoder::State::Reader::~Reader() { packets.stop(); }
@@ -255,8 +285,19 @@ void Decoder::State::begin_reading() {
   if (std::exchange(reading_begun, true) || !in.seekable() || !info.has_index || !kThreadsAhead || params.workers.run)
     return;
   constexpr int kMostAhead = 4;
+  constexpr int kMostMotion = 8;  // GOPs whose motion is decoded at once, where the backend takes several GOPs
+  const int depth = backend->depth();
+  const int threads = params.threads > 0 ? params.threads : static_cast<int>(std::thread::hardware_concurrency());
+  int gops = header.motion && depth > 1 ? std::clamp(threads, 1, kMostMotion) : 1;
+  if (params.limits.memory > 0) {  // of which vectors may take an eighth
+    const std::uint64_t bytes = MotionGrid(header.video.width, header.video.height).cells() * sizeof(MotionCell) *
+                                std::max<std::uint64_t>(1, header.gop_frames);
+    gops = static_cast<int>(
+        std::clamp<std::uint64_t>(params.limits.memory / 8 / bytes, 1, static_cast<std::uint64_t>(gops)));
+  }
   try {
-    reader.emplace(*this, static_cast<std::size_t>(std::clamp(backend->depth(), 1, kMostAhead)));
+    reader.emplace(*this, static_cast<std::size_t>(std::clamp(depth, 1, kMostAhead)), static_cast<std::size_t>(gops),
+                   gops);
   } catch (const std::system_error&) {  // the system starts no more threads
   }
 }
@@ -298,8 +339,12 @@ void Decoder::State::read_ahead() {
   const int depth = params.reads_ahead ? backend->depth() : 1;
   for (bool ready = false; !later && !all_read && !ready && static_cast<int>(flying.size()) < depth;) {
     std::optional<ReadPacket> read =
-        timed(reader ? &DecoderStages::wait : &DecoderStages::read,
-              [&]() -> std::optional<ReadPacket> { return reader ? reader->packets.pop() : read_next(); });
+        timed(reader ? &DecoderStages::wait : &DecoderStages::read, [&]() -> std::optional<ReadPacket> {
+          if (reader) return reader->packets.pop();
+          ReadPacket next = read_next();
+          complete(next, nullptr);
+          return next;
+        });
     stats.stream_bytes = read->bytes;
     for (std::string& line : read->damage)
       if (stats.damage.size() < kMostDamage) stats.damage.push_back(std::move(line));

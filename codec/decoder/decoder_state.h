@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/backend.h"
 #include "codec/base/lasting_failure.h"
+#include "codec/decoder/motion_sections.h"
 #include "codec/decoder/region.h"
 #include "codec/format/chunk_check.h"
 #include "codec/format/container.h"
@@ -34,6 +36,8 @@ struct Decoder::State : StreamLayout {
     GopHeader head;
     std::shared_ptr<const StreamGeometry> geometry;
     LayeredGop received;
+    MotionSections motion;
+    std::string where;                ///< the packet's name in messages
     std::vector<std::uint8_t> bytes;  ///< chunks, each followed by padding
     std::vector<std::string> damage;  ///< found by the backend
     bool counted_damaged = false;
@@ -63,7 +67,8 @@ struct Decoder::State : StreamLayout {
   };
   /// A thread that reads packets while earlier ones are decoded. While it runs, only it uses the reading half below.
   struct Reader {
-    Reader(State& s, std::size_t ahead);
+    /// Reads `ahead` packets ahead. Up to `gops` of them, more than 1, have their motion decoded by `threads` threads.
+    Reader(State& s, std::size_t ahead, std::size_t gops, int threads);
     ~Reader();
     StageQueue<ReadPacket> packets;
     Worker worker{"read packets"};  ///< last member: its thread ends first
@@ -90,11 +95,11 @@ struct Decoder::State : StreamLayout {
   StreamInput in;
   std::vector<std::string> found;  ///< damage since the last packet
   void find_geometry(const GopKind& kind, const StreamHeader& gop_header);
-  std::shared_ptr<const StreamGeometry> geometry, geometry_before;  ///< of the GOP read last, and another one
-  GopKind geometry_kind, kind_before;
+  std::shared_ptr<const StreamGeometry> geometry;  ///< of the GOP read last
+  std::vector<std::pair<GopKind, std::shared_ptr<const StreamGeometry>>> geometries;
   KeyLeft key_left;                               ///< of the GOP received last
   bool received_one = false;                      ///< GOP or more
-  std::unique_ptr<ThreadPool> motion_pool;        ///< decodes motion; created for the first GOP that has some
+  std::unique_ptr<ThreadPool> motion_pool;        ///< decodes motion where no readers do
   std::size_t next_gop = 0;                       ///< if there is an index
   GopChain chain;                                 ///< by wanted_gop()
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: needed_segments() per component
@@ -161,7 +166,8 @@ struct Decoder::State : StreamLayout {
   void report_read(const std::string& what);
   /// Finds the next GOP box of the stream; false at its end.
   bool open_next_packet(Box& box, std::uint64_t& offset);
-  /// Reads the wanted chunks of one packet. False if the packet is not wanted or unusable.
+  /// Reads the wanted chunks and the sections of motion of one packet, of which complete() has the rest. False if the
+  /// packet is not wanted or unusable.
   bool receive(Packet& packet, std::uint64_t payload, std::uint64_t offset);
   /// The part of a packet to read.
   struct Share {
@@ -179,7 +185,7 @@ struct Decoder::State : StreamLayout {
     bool ok = false;  ///< wanted and received, like all it depends on
   };
   Share wanted_share(const GopHeader& g, std::uint64_t payload, std::uint64_t head_bytes) const;
-  bool fetch_motion(Packet& packet, bool only_keys, const std::string& where);
+  void fetch_motion(Packet& packet, bool only_keys);
   bool follow_key(Packet& packet, bool intact, const std::string& where);
   bool fetch_chunks(Packet& packet, const Share& share, const std::vector<ChunkChecks>& checks, std::uint64_t body,
                     const std::string& where, std::vector<FetchedChunk>& fetched);
@@ -188,6 +194,8 @@ struct Decoder::State : StreamLayout {
   bool receive_head(GopHeader& g, std::uint64_t payload, const std::string& where, std::uint32_t& n);
   /// Notes the frames of the next GOP. Reports wanted frames that are missing before it.
   void follow(std::uint64_t first_frame, int frames, const std::string& where);
+  /// `decoded`: its motion is. Called for received packets in the order of the stream.
+  void complete(Packet& packet, bool decoded);
   std::vector<ChunkChecks> read_checks(const GopHeader& g, std::uint64_t end_of_packet);
   std::vector<ChunkChecks> expected_checks(const GopHeader& g, std::uint64_t body) const;
   bool read_parts(Packet& packet, const ChunkEntry& chunk, const ChunkChecks& checks, std::uint64_t body,
@@ -207,7 +215,11 @@ struct Decoder::State : StreamLayout {
   void refuse_differences();
   /// Reads packets until one in the wanted range is received. False at the end.
   bool next(Packet& packet);
+  /// The next packet as it was received; complete() is to follow.
   ReadPacket read_next();
+  /// Completes it. `readers`, if not null, have decoded or decode its motion.
+  void complete(ReadPacket& read, MotionReaders* readers);
+  void read_all(StageQueue<ReadPacket>& to, std::size_t gops, int threads);
   void begin_reading();
   /// Gives the backend as many GOPs as it can take.
   void read_ahead();

@@ -9,7 +9,6 @@
 #include "codec/base/hash.h"
 #include "codec/decoder/decoder_state.h"
 #include "codec/format/container.h"
-#include "codec/motion/motion_field.h"
 
 namespace trivelet {
 
@@ -183,46 +182,30 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   return share;
 }
 
-// Reads the motion of predicted keys and of the decoded levels, or that of keys alone. A damaged level and the finer
-// ones, which depend on it, get zero motion, and so do keys. False if a level is damaged.
-bool Decoder::State::fetch_motion(Packet& packet, bool only_keys, const std::string& where) {
+// Reads the sections of motion of predicted keys and of the decoded levels, or those of keys alone; complete() decodes
+// them.
+void Decoder::State::fetch_motion(Packet& packet, bool only_keys) {
   const GopHeader& g = packet.head;
   const int levels = g.motion_levels(), dropped = only_keys ? levels : std::min(levels, reduction.temporal);
-  const int top = g.predicts_keys ? levels : levels - 1;
-  const MotionPlaces places(g.frames, g.key, levels);
-  const auto motion = std::make_shared<GopMotion>(places, header.video.width, header.video.height, dropped);
-  if (g.predicts_keys) motion->predict_keys();
-  motion->sections.resize(g.motion.size());
-  packet.received.motion = motion;
-  bool intact = true;
-  for (int level = top; level >= dropped; --level) {
-    const auto i = static_cast<std::size_t>(top - level);
+  MotionSections& to = packet.motion;
+  packet.received.motion = nullptr;
+  to.begin(MotionPlaces(g.frames, g.key, levels), header.video.width, header.video.height, dropped, g.predicts_keys);
+  packet.received.motion = to.motion;
+  to.components = static_cast<int>(header.components.size());
+  to.motion->sections.resize(g.motion.size());
+  to.wrong.resize(g.motion.size());
+  for (int level = to.top; level >= dropped; --level) {
+    const auto i = static_cast<std::size_t>(to.top - level);
     if (planned) {
       planned->add(in.position() + g.motion[i].offset, g.motion[i].size);
       continue;
     }
-    std::vector<std::uint8_t>& bytes = motion->sections[i];
-    try {
-      if (!in.append(bytes, g.motion[i].size)) bad("the stream ends inside it");
-      if (!is_intact(g.motion[i], bytes.data())) bad("it has a wrong checksum");
-      if (!motion_pool && motion->grid.regions() > 1)
-        motion_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
-      decode_motion(bytes.data(), bytes.size(), level, static_cast<int>(header.components.size()), *motion,
-                    motion_pool.get());
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kBadStream) throw;
-      const int last = level == levels ? levels : dropped;  // no level depends on the motion of keys
-      for (int l = level; l >= last; --l)
-        for (const int t : motion_frames(l, motion->places))
-          motion->fields[static_cast<std::size_t>(t)].assign(motion->grid.cells(), {});
-      report_read(where + ", frames " + std::to_string(g.first_frame) + ".." +
-                  std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": the motion of level " +
-                  std::to_string(level + 1) + ": " + e.what());
-      intact = false;
-      if (level < levels) return false;
-    }
+    std::vector<std::uint8_t>& bytes = to.motion->sections[i];
+    if (!in.append(bytes, g.motion[i].size))
+      to.wrong[i] = "the stream ends inside it";
+    else if (!is_intact(g.motion[i], bytes.data()))
+      to.wrong[i] = "it has a wrong checksum";
   }
-  return intact;
 }
 
 // Reads the chunks of a share into packet.bytes, skips the others, and leaves the source after the packet. Of chunks
@@ -368,15 +351,18 @@ bool Decoder::State::follow_key(Packet& packet, bool intact, const std::string& 
   return false;
 }
 
-// Two geometries are kept, because scene cuts shorten GOPs and lengths alternate.
+// Some are kept, the one used last in front: scene cuts shorten GOPs, and with motion each has its own levels and key.
 void Decoder::State::find_geometry(const GopKind& kind, const StreamHeader& gop_header) {
-  if (geometry && kind == geometry_kind) return;
-  std::swap(geometry, geometry_before);
-  std::swap(geometry_kind, kind_before);
-  if (geometry && kind == geometry_kind) return;
-  geometry = make_geometry ? make_geometry(gop_header, kind.frames)
-                           : std::make_shared<StreamGeometry>(gop_header, kind.frames);
-  geometry_kind = kind;
+  constexpr std::size_t kMostKinds = 8;
+  auto at = std::find_if(geometries.begin(), geometries.end(), [&](const auto& g) { return g.first == kind; });
+  if (at == geometries.end()) {
+    if (geometries.size() == kMostKinds) geometries.pop_back();
+    geometries.emplace_back(kind, make_geometry ? make_geometry(gop_header, kind.frames)
+                                                : std::make_shared<StreamGeometry>(gop_header, kind.frames));
+    at = geometries.end() - 1;
+  }
+  std::rotate(geometries.begin(), at, at + 1);
+  geometry = geometries.front().second;
 }
 
 bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_t offset) {
@@ -391,8 +377,8 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   const std::vector<ChunkChecks> checks = read_checks(g, body + g.body_bytes);
   std::vector<FetchedChunk> fetched;
   const bool moves = !g.motion.empty();
-  bool intact = !moves || fetch_motion(packet, share.only_keys, where);
-  intact = fetch_chunks(packet, share, checks, body, where, fetched) && intact;
+  if (moves) fetch_motion(packet, share.only_keys);
+  bool intact = fetch_chunks(packet, share, checks, body, where, fetched);
   if (planned && checks.empty()) return true;
 
   find_geometry({g.frames, g.motion_levels(), g.key}, header.describe_gop(g.motion_levels(), g.key));
@@ -407,10 +393,33 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   if (has_region(g)) find_needed();
   intact = join_chunks(packet, checks, body, where, fetched) && intact;
   if (has_region(g)) forget_unneeded(received);
-  intact = follow_key(packet, intact, where) && intact;
+  packet.where = where;
   packet.counted_damaged = !intact;
   packet.whole = packet.whole && intact && !share.only_keys;
   return true;
+}
+
+// The second half of reading, in the order of the stream: the vectors of a packet that was received, if no reader has
+// decoded them, and what depends on the GOP before.
+void Decoder::State::complete(Packet& packet, bool decoded) {
+  const GopHeader& g = packet.head;
+  bool intact = !packet.counted_damaged;
+  if (!g.motion.empty()) {
+    MotionSections& motion = packet.motion;
+    if (!decoded) {
+      if (!motion_pool && motion.motion->grid.regions() > 1)
+        motion_pool = std::make_unique<ThreadPool>(params.threads, params.workers);
+      motion.decode(motion_pool.get());
+    }
+    for (const std::string& line : motion.damage)
+      report_read(packet.where + ", frames " + std::to_string(g.first_frame) + ".." +
+                  std::to_string(g.first_frame + static_cast<std::uint64_t>(g.frames) - 1) + ": " + line);
+    intact = intact && motion.intact;
+    packet.whole = packet.whole && motion.intact;
+  }
+  intact = follow_key(packet, intact, packet.where) && intact;
+  packet.counted_damaged = !intact;
+  packet.whole = packet.whole && intact;
 }
 
 // Stand-in for the checks after a packet in a plan that does not have them yet: sizes of chunk headers as known from

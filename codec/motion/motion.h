@@ -146,6 +146,17 @@ struct GopMotion {
     for (int l = first_level; l < places.levels; ++l)
       for (const int t : motion_frames(l, places)) fields[static_cast<std::size_t>(t)].resize(grid.cells());
   }
+  /// Takes another shape and keeps what memory it can, in which cells may have any motion. No keys are predicted.
+  void reshape(const MotionPlaces& p, int width, int height, int first_level) {
+    places = p;
+    grid = {width, height};
+    predicts_keys = false;
+    fields.resize(static_cast<std::size_t>(p.count));
+    std::vector<bool> used(fields.size());
+    for (int l = first_level; l < places.levels; ++l)
+      for (const int t : motion_frames(l, places)) used[static_cast<std::size_t>(t)] = true;
+    for (std::size_t t = 0; t < fields.size(); ++t) fields[t].resize(used[t] ? grid.cells() : 0);
+  }
   /// Adds zero motion of the keys that can be predicted, if there are any.
   void predict_keys() {
     const std::vector<int> keys = motion_frames(places.levels, places);

@@ -61,9 +61,10 @@ void code_tree(Coder& coder, MotionContexts& m, MotionRegion& r, int y, int x, i
     return;
   }
   const MotionGuesses guesses(r, y, x, log2);
-  MotionCell c = r.at(y, x);
+  MotionCell c;  // a reader's memory may hold the motion of an earlier GOP
   int guess = -1;
   if constexpr (!Coder::kReading) {
+    c = r.at(y, x);
     coder.range.reserve(kDecisionsOfBlock);
     for (int i = guesses.count - 1; i >= 0; --i)
       if (guesses.cell[static_cast<std::size_t>(i)].predicts_as(c)) guess = i;
