@@ -9,6 +9,7 @@
 #include "gpu/motion/motion.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "codec/motion/motion_arithmetic.h"
 #include "codec/threads/parallel.h"
@@ -64,13 +65,13 @@ __device__ __forceinline__ bool uses(const DeviceMotionCell& c, int reference) {
   return c.mode == MotionMode::kBoth || c.mode == (reference == 0 ? MotionMode::kPast : MotionMode::kOther);
 }
 
-// MotionCell::predicts_as.
 __device__ __forceinline__ bool alike(const DeviceMotionCell& a, const DeviceMotionCell& b) {
-  if (a.mode != b.mode) return false;
-  if (a.mode == MotionMode::kPlain)
-    return a.plain[0] == b.plain[0] && a.plain[1] == b.plain[1] && a.plain[2] == b.plain[2] && a.plain[3] == b.plain[3];
-  return (!uses(a, 0) || (a.x[0] == b.x[0] && a.y[0] == b.y[0])) &&
-         (!uses(a, 1) || (a.x[1] == b.x[1] && a.y[1] == b.y[1]));
+  std::uint32_t words_a[4], words_b[4];
+  static_assert(sizeof words_a == sizeof a);
+  memcpy(words_a, &a, sizeof a);
+  memcpy(words_b, &b, sizeof b);
+  return ((words_a[0] ^ words_b[0]) | (words_a[1] ^ words_b[1]) | (words_a[2] ^ words_b[2]) |
+          (words_a[3] ^ words_b[3])) == 0;
 }
 
 __device__ __forceinline__ int log2_of_cell(int size) { return size == 8 ? 3 : size == 4 ? 2 : size == 2 ? 1 : 0; }
@@ -100,12 +101,102 @@ __device__ __forceinline__ std::int32_t between_columns(const DeviceMotionCompon
 constexpr int kMostOfGroup = 2;  // samples of a tile for each lane
 constexpr int kMostFiltered = (kMotionCell + kMotionTaps - 1) * kMotionCell;
 
-/// High frames of a level; blockIdx.y is their number.
-template <unsigned kLanes>
+/// Samples that are read and written at once.
+struct alignas(16) FourSamples {
+  std::int32_t v[4];
+};
+
+/// Shared memory for tiles of kSide x kSide samples whose references lie inside the picture: what they look at, and its
+/// rows filtered. Strides keep lanes in different banks.
+template <int kSide>
+struct TileMemory {
+  static constexpr int kWindow = kSide + kMotionTaps - 1;
+  static constexpr int kRead = kSide + kMotionTaps;  // columns that are read: a multiple of 4
+  static constexpr int kStride = kSide == 8 ? 24 : 12;
+  static constexpr int kFilteredStride = kSide == 8 ? 12 : 4;
+  alignas(16) std::int32_t window[kWindow * kStride];
+  alignas(16) std::int32_t filtered[kWindow * kFilteredStride + (kSide == 8 ? 0 : 4)];
+};
+template <>
+struct TileMemory<0> {};
+
+/// Copies what a tile looks at from `corner` on.
+template <int kSide, int kLanes>
+__device__ __forceinline__ void read_window(TileMemory<kSide>& m, const std::int32_t* corner, int width, int lane) {
+  using M = TileMemory<kSide>;
+  constexpr int kAcross = 16, kRows = kLanes / kAcross;
+  static_assert(M::kRead <= kAcross);
+  const int column = lane % kAcross, row = lane / kAcross;
+  const std::int32_t* from = corner + row * static_cast<std::ptrdiff_t>(width) + column;
+  std::int32_t* to = m.window + row * M::kStride + column;
+  if (column >= M::kRead) return;
+  TRIVELET_UNROLL
+  for (int y = 0; y < M::kWindow; y += kRows)
+    if (y + row < M::kWindow) to[y * M::kStride] = from[y * static_cast<std::ptrdiff_t>(width)];
+}
+
+/// Filters the rows of the window, four samples a lane.
+template <int kSide>
+__device__ __forceinline__ void filter_rows(TileMemory<kSide>& m, int phase, const int* all_taps, int up, int lane) {
+  using M = TileMemory<kSide>;
+  constexpr int kParts = kSide / 4;  // of a row
+  const int row = lane / kParts, first = lane % kParts * 4;
+  if (row >= M::kWindow) return;
+  FourSamples in[3];
+  TRIVELET_UNROLL
+  for (int i = 0; i < 3; ++i)
+    in[i] = *reinterpret_cast<const FourSamples*>(m.window + row * M::kStride + first + 4 * i);
+  const auto sample = [&](int i) { return static_cast<std::uint32_t>(in[i / 4].v[i % 4]); };
+  FourSamples out;
+  if (phase == 0) {
+    TRIVELET_UNROLL
+    for (int i = 0; i < 4; ++i) out.v[i] = static_cast<std::int32_t>(sample(i + kMotionTapsBefore) << up);
+  } else {
+    std::uint32_t sum[4] = {};
+    TRIVELET_UNROLL
+    for (int j = 0; j < kMotionTaps; ++j) {
+      const auto tap = static_cast<std::uint32_t>(all_taps[phase * kMotionTaps + j]);
+      TRIVELET_UNROLL
+      for (int i = 0; i < 4; ++i) sum[i] += tap * sample(i + j);
+    }
+    TRIVELET_UNROLL
+    for (int i = 0; i < 4; ++i) out.v[i] = rounded(sum[i] << up);
+  }
+  *reinterpret_cast<FourSamples*>(m.filtered + row * M::kFilteredStride + first) = out;
+}
+
+/// The prediction of kMostOfGroup (one in small tiles) samples below each other, from `row` on.
+template <int kSide>
+__device__ __forceinline__ void filter_columns(const TileMemory<kSide>& m, int phase, const int* all_taps, int row,
+                                               int column, std::int32_t value[kMostOfGroup]) {
+  using M = TileMemory<kSide>;
+  constexpr int kCount = kSide == 8 ? 2 : 1;
+  const std::int32_t* at = m.filtered + row * M::kFilteredStride + column;
+  if (phase == 0) {
+    TRIVELET_UNROLL
+    for (int n = 0; n < kCount; ++n) value[n] = at[(n + kMotionTapsBefore) * M::kFilteredStride];
+    return;
+  }
+  std::uint32_t sum[kCount] = {};
+  TRIVELET_UNROLL
+  for (int i = 0; i < kMotionTaps + kCount - 1; ++i) {
+    const auto v = static_cast<std::uint32_t>(at[i * M::kFilteredStride]);
+    TRIVELET_UNROLL
+    for (int n = 0; n < kCount; ++n)
+      if (i - n >= 0 && i - n < kMotionTaps)
+        sum[n] += static_cast<std::uint32_t>(all_taps[phase * kMotionTaps + i - n]) * v;
+  }
+  TRIVELET_UNROLL
+  for (int n = 0; n < kCount; ++n) value[n] = rounded(sum[n]);
+}
+
+/// High frames of a level; blockIdx.y is their number. kSide: of cells with a quicker way, 8 or 4; else 0.
+template <unsigned kLanes, int kSide>
 __global__ void __launch_bounds__(kMotionThreads)
     predict_kernel(DeviceMotionComponent c, int level, bool inverse, int tile_rows, int tile_columns) {
   constexpr unsigned kGroups = kMotionThreads / kLanes;
   __shared__ std::int32_t filtered_of_group[kGroups][kMostFiltered];
+  __shared__ TileMemory<kSide> memory_of_group[kGroups];
   __shared__ int all_taps[8 * kMotionTaps];
   if (threadIdx.x < 8 * kMotionTaps)
     all_taps[threadIdx.x] =
@@ -128,6 +219,12 @@ __global__ void __launch_bounds__(kMotionThreads)
   const int log2_columns = log2_of_cell(c.cell_x);
   const int column_mask = (1 << log2_columns) - 1;
   const int rows = y1 - y0, columns = x1 - x0;
+  // The samples of a lane: below each other where a tile has 8x8.
+  const auto row_of = [&](int n) {
+    return kSide == 8 ? 2 * (lane >> 3) + n : (lane + n * static_cast<int>(kLanes)) >> log2_columns;
+  };
+  const int column = lane & column_mask;
+  const auto is_inside = [&](int n) { return row_of(n) < rows && column < columns; };
 
   DeviceMotionCell cells[4];
   bool one = true;
@@ -138,15 +235,14 @@ __global__ void __launch_bounds__(kMotionThreads)
   }
   std::int32_t sum[kMostOfGroup] = {};
   unsigned done = inside ? 0 : 15;
-  TRIVELET_UNROLL
   for (int k = 0; k < 4; ++k) {
     const bool mine = (done >> k & 1) == 0;
     if (!__any_sync(kAllLanes, mine)) continue;
-    const DeviceMotionCell cell = cells[k];
+    const DeviceMotionCell cell = k == 0 ? cells[0] : k == 1 ? cells[1] : k == 2 ? cells[2] : cells[3];
     unsigned same = 0;
     TRIVELET_UNROLL
-    for (int j = k; j < 4; ++j)
-      if (mine && (done >> j & 1) == 0 && alike(cells[j], cell)) same |= 1u << j;
+    for (int j = 0; j < 4; ++j)
+      if (mine && j >= k && (done >> j & 1) == 0 && (one || alike(cells[j], cell))) same |= 1u << j;
     done |= same;
 
     std::int32_t value[kMostOfGroup] = {};
@@ -162,43 +258,80 @@ __global__ void __launch_bounds__(kMotionThreads)
       if (!__any_sync(kAllLanes, look)) continue;
       const int ey = eighths(cell.y[r], c.scale.shift_y), ex = eighths(cell.x[r], c.scale.shift_x);
       const int y = y0 + (ey >> 3), x = x0 + (ex >> 3);
+      const std::int32_t* picture = picture_at(c, r == 0 ? references.past : references.other);
+      bool quick = false;
+      if constexpr (kSide > 0) {
+        using M = TileMemory<kSide>;
+        constexpr int kCount = kSide == 8 ? 2 : 1;  // samples of a lane
+        const auto found = [&](int n, std::int32_t v) {
+          value[n] = r == 1 && looks[0] ? motion_mean_of(value[n], v) : v;
+        };
+        const bool whole = look && rows == kSide && columns == kSide;
+        const bool at_sample =
+            whole && ((ey | ex) & 7) == 0 && y >= 0 && x >= 0 && y + kSide <= c.height && x + kSide <= c.width;
+        if (at_sample) {
+          const std::int32_t* from = picture + (y + row_of(0)) * static_cast<std::ptrdiff_t>(c.width) + x + column;
+          TRIVELET_UNROLL
+          for (int n = 0; n < kCount; ++n)
+            found(n, static_cast<std::int32_t>(
+                         static_cast<std::uint32_t>(from[n * static_cast<std::ptrdiff_t>(c.width)]) << up));
+        }
+        if (!__any_sync(kAllLanes, look && !at_sample)) continue;
+        const int first_y = y - kMotionTapsBefore, first_x = x - kMotionTapsBefore;
+        const bool windowed = whole && !at_sample && first_y >= 0 && first_x >= 0 && first_y + M::kWindow <= c.height &&
+                              first_x + M::kRead <= c.width;
+        quick = at_sample || windowed;
+        TileMemory<kSide>& m = memory_of_group[group];
+        if (windowed)
+          read_window<kSide, static_cast<int>(kLanes)>(
+              m, picture + first_y * static_cast<std::ptrdiff_t>(c.width) + first_x, c.width, lane);
+        __syncwarp();
+        if (windowed) filter_rows<kSide>(m, ex & 7, all_taps, up, lane);
+        __syncwarp();
+        if (windowed) {
+          std::int32_t filtered_there[kMostOfGroup];
+          filter_columns<kSide>(m, ey & 7, all_taps, row_of(0), column, filtered_there);
+          TRIVELET_UNROLL
+          for (int n = 0; n < kCount; ++n) found(n, filtered_there[n]);
+        }
+        if (!__any_sync(kAllLanes, look && !quick)) continue;
+      }
+      const bool slow = look && !quick;
       const int* taps_y = all_taps + (ey & 7) * kMotionTaps;
       const int* taps_x = all_taps + (ex & 7) * kMotionTaps;
-      const std::int32_t* picture = picture_at(c, r == 0 ? references.past : references.other);
-      const bool rows_between = look && (ey & 7) != 0;
+      const bool rows_between = slow && (ey & 7) != 0;
       if (rows_between)
         for (int i = lane; i < (rows + kMotionTaps - 1) << log2_columns; i += static_cast<int>(kLanes))
           if ((i & column_mask) < columns)
             filtered[i] = between_columns(c, picture, y + (i >> log2_columns) - kMotionTapsBefore,
                                           x + (i & column_mask), ex & 7, taps_x, up);
       __syncwarp();
-      if (look)
+      if (slow)
         for (int n = 0; n < kMostOfGroup; ++n) {
-          const int i = lane + n * static_cast<int>(kLanes);
-          if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
+          if (!is_inside(n)) continue;
+          const int row = row_of(n);
           std::int32_t v = 0;
           if (rows_between) {
             std::uint32_t all = 0;
             for (int j = 0; j < kMotionTaps; ++j)
-              all +=
-                  static_cast<std::uint32_t>(taps_y[j]) * static_cast<std::uint32_t>(filtered[i + (j << log2_columns)]);
+              all += static_cast<std::uint32_t>(taps_y[j]) *
+                     static_cast<std::uint32_t>(filtered[((row + j) << log2_columns) + column]);
             v = rounded(all);
           } else {
-            v = between_columns(c, picture, y + (i >> log2_columns), x + (i & column_mask), ex & 7, taps_x, up);
+            v = between_columns(c, picture, y + row, x + column, ex & 7, taps_x, up);
           }
           value[n] = r == 1 && looks[0] ? motion_mean_of(value[n], v) : v;
         }
       __syncwarp();
     }
     for (int n = 0; n < kMostOfGroup && mine; ++n) {
-      const int i = lane + n * static_cast<int>(kLanes);
-      if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
+      if (!is_inside(n)) continue;
       if (one) {
         sum[n] = value[n];
         continue;
       }
-      const int down = motion_weight(c.cell_y, y0 - top + (i >> log2_columns)),
-                right = motion_weight(c.cell_x, x0 - left + (i & column_mask));
+      const int down = motion_weight(c.cell_y, y0 - top + row_of(n)),
+                right = motion_weight(c.cell_x, x0 - left + column);
       std::uint32_t weight = 0;
       for (unsigned j = 0; j < 4; ++j)
         if (same >> j & 1)
@@ -210,9 +343,8 @@ __global__ void __launch_bounds__(kMotionThreads)
   if (!inside) return;
   std::int32_t* to = picture_at(c, t);
   for (int n = 0; n < kMostOfGroup; ++n) {
-    const int i = lane + n * static_cast<int>(kLanes);
-    if (i >> log2_columns >= rows || (i & column_mask) >= columns) continue;
-    std::int32_t& v = to[(y0 + (i >> log2_columns)) * static_cast<std::ptrdiff_t>(c.width) + x0 + (i & column_mask)];
+    if (!is_inside(n)) continue;
+    std::int32_t& v = to[(y0 + row_of(n)) * static_cast<std::ptrdiff_t>(c.width) + x0 + column];
     const std::int32_t p = (one ? sum[n] : motion_mean(sum[n])) >> (kMotionFraction - c.fraction);
     v = inverse ? wrap_add(v, p) : wrap_sub(v, p);
   }
@@ -221,7 +353,7 @@ __global__ void __launch_bounds__(kMotionThreads)
 /// Adds the update contributions of the cells of the high frames of a level. Each place is one number: the weights in
 /// the low bits, the sum above, which wraps around. At most 2^18 cells reach a place, each with weights of 128, so no
 /// sum of weights leaves its 32 bits.
-template <unsigned kLanes>
+template <unsigned kLanes, int kSide>
 __global__ void __launch_bounds__(kMotionThreads)
     scatter_kernel(DeviceMotionComponent c, int level, int cell_columns, int cell_rows) {
   const unsigned number = blockIdx.x * (kMotionThreads / kLanes) + threadIdx.x / kLanes;
@@ -244,8 +376,28 @@ __global__ void __launch_bounds__(kMotionThreads)
     unsigned long long* sums = c.sums + ((low >> (level + 1)) - first) * c.frame;
     const int ey = eighths(cell.y[r], c.scale.shift_y), ex = eighths(cell.x[r], c.scale.shift_x);
     const int share = cell.mode == MotionMode::kBoth ? 1 : 2;
+    const auto add = [&](int y, int x, std::uint32_t sum, std::uint32_t total) {
+      atomicAdd(sums + y * static_cast<std::ptrdiff_t>(c.width) + x,
+                static_cast<unsigned long long>(sum) << 32 | total);
+    };
+    if constexpr (kSide > 0) {
+      // From samples to samples: one place each.
+      const int y = y0 + (ey >> 3), x = x0 + (ex >> 3);
+      if (((ey | ex) & 7) == 0 && rows == kSide && columns == kSide && y >= 0 && x >= 0 && y + kSide <= c.height &&
+          x + kSide <= c.width) {
+        const auto weight = static_cast<std::uint32_t>(64 * share);
+        TRIVELET_UNROLL
+        for (int i = lane; i < kSide * kSide; i += static_cast<int>(kLanes))
+          add(y + i / kSide, x + i % kSide,
+              weight * static_cast<std::uint32_t>(high[i / kSide * static_cast<std::ptrdiff_t>(c.width) + i % kSide]),
+              weight);
+        continue;
+      }
+    }
+    const bool whole = kSide > 0 && rows == kSide && columns == kSide;
     for (int i = lane; i < (rows + 1) * (columns + 1); i += static_cast<int>(kLanes)) {
-      const int y = i / (columns + 1), x = i % (columns + 1);
+      const int y = whole ? i / (kSide + 1) : i / (columns + 1);  // a constant divides quickly
+      const int x = i - y * (columns + 1);
       const int to_y = y0 + (ey >> 3) + y, to_x = x0 + (ex >> 3) + x;
       if (to_y < 0 || to_y >= c.height || to_x < 0 || to_x >= c.width) continue;
       std::uint32_t sum = 0, total = 0;
@@ -257,9 +409,7 @@ __global__ void __launch_bounds__(kMotionThreads)
         sum += weight * static_cast<std::uint32_t>(high[from_y * static_cast<std::ptrdiff_t>(c.width) + from_x]);
         total += weight;
       }
-      if (total != 0)
-        atomicAdd(sums + to_y * static_cast<std::ptrdiff_t>(c.width) + to_x,
-                  static_cast<unsigned long long>(sum) << 32 | total);
+      if (total != 0) add(to_y, to_x, sum, total);
     }
   }
 }
@@ -359,12 +509,17 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool* 
     DeviceMotionCell* to = host_.data() + place * cells;
     for (const MotionCell& c : field) {
       DeviceMotionCell& d = *to++;
-      for (std::size_t r = 0; r < 2; ++r) {
-        d.x[r] = c.vector[r].x;
-        d.y[r] = c.vector[r].y;
-      }
-      std::copy(c.plain.begin(), c.plain.end(), d.plain);
+      d = {};
       d.mode = c.mode;
+      if (c.mode == MotionMode::kPlain) {
+        std::copy(c.plain.begin(), c.plain.end(), d.plain);
+        continue;
+      }
+      for (int r = 0; r < 2; ++r) {
+        if (!c.uses(r)) continue;
+        d.x[r] = c.vector[static_cast<std::size_t>(r)].x;
+        d.y[r] = c.vector[static_cast<std::size_t>(r)].y;
+      }
     }
   };
   if (pool)
@@ -445,10 +600,13 @@ void DeviceMotion::predict(const DeviceMotionComponent& c, int level, bool inver
   const int tile_rows = (c.height + c.cell_y / 2 + c.cell_y - 1) / c.cell_y;
   const int tile_columns = (c.width + c.cell_x / 2 + c.cell_x - 1) / c.cell_x;
   const std::size_t tiles = static_cast<std::size_t>(tile_rows) * static_cast<std::size_t>(tile_columns);
-  with_lanes(c.cell_y * c.cell_x, [&](auto lanes) {
-    launch("predict_kernel", predict_kernel<lanes()>, dim3(motion_blocks(tiles, kMotionThreads / lanes()), high),
-           dim3(kMotionThreads), 0, stream.get(), c, level, inverse, tile_rows, tile_columns);
-  });
+  const auto start = [&](auto kernel, unsigned lanes) {
+    launch("predict_kernel", kernel, dim3(motion_blocks(tiles, kMotionThreads / lanes), high), dim3(kMotionThreads), 0,
+           stream.get(), c, level, inverse, tile_rows, tile_columns);
+  };
+  if (c.cell_y == 8 && c.cell_x == 8) return start(predict_kernel<32, 8>, 32);
+  if (c.cell_y == 4 && c.cell_x == 4) return start(predict_kernel<16, 4>, 16);
+  with_lanes(c.cell_y * c.cell_x, [&](auto lanes) { start(predict_kernel<lanes(), 0>, lanes()); });
 }
 
 void DeviceMotion::update(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream) {
@@ -461,10 +619,16 @@ void DeviceMotion::update(const DeviceMotionComponent& c, int level, bool invers
         "cudaMemsetAsync");
   const int cell_rows = (c.height + c.cell_y - 1) / c.cell_y, cell_columns = (c.width + c.cell_x - 1) / c.cell_x;
   const std::size_t cells = static_cast<std::size_t>(cell_rows) * static_cast<std::size_t>(cell_columns);
-  with_lanes(c.cell_y * c.cell_x, [&](auto lanes) {
-    launch("scatter_kernel", scatter_kernel<lanes()>, dim3(motion_blocks(cells, kMotionThreads / lanes()), high),
-           dim3(kMotionThreads), 0, stream.get(), c, level, cell_columns, cell_rows);
-  });
+  const auto start = [&](auto kernel, unsigned lanes) {
+    launch("scatter_kernel", kernel, dim3(motion_blocks(cells, kMotionThreads / lanes), high), dim3(kMotionThreads), 0,
+           stream.get(), c, level, cell_columns, cell_rows);
+  };
+  if (c.cell_y == 8 && c.cell_x == 8)
+    start(scatter_kernel<32, 8>, 32);
+  else if (c.cell_y == 4 && c.cell_x == 4)
+    start(scatter_kernel<8, 4>, 8);
+  else
+    with_lanes(c.cell_y * c.cell_x, [&](auto lanes) { start(scatter_kernel<lanes(), 0>, lanes()); });
   launch("update_kernel", update_kernel,
          dim3(motion_blocks(static_cast<std::size_t>(c.frame), kMotionThreads), static_cast<unsigned>(low)),
          dim3(kMotionThreads), 0, stream.get(), c, level, inverse);

@@ -16,12 +16,14 @@
 
 namespace trivelet::gpu {
 
-/// A MotionCell as kernels read it, 16 bytes at once.
+/// A MotionCell as kernels read it, 16 bytes at once. Cells that predict alike (MotionCell::predicts_as) are equal:
+/// what they do not use is 0.
 struct alignas(16) DeviceMotionCell {
   std::int16_t x[2];
   std::int16_t y[2];
   std::int8_t plain[4];
   MotionMode mode;
+  std::uint8_t unused[3];  ///< 0
 };
 
 /// The motion of a GOP on its way to the device: each slot has one.
