@@ -290,6 +290,9 @@ std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, cons
               (layout.header.predicted_keys ? "with predicted keys" : "of the predictive profile") +
               " are decoded on the CPU; leave the option out");
   if (info.profile == Profile::kFast) return kFastGops;
+  // Motion keeps the device busy with few GOPs (gpu/BENCHMARKS.md, "With motion").
+  constexpr std::size_t kMoving = 7;
+  if (info.motion) return std::min(info.gops.size(), kMoving);
   // Work queues for all GOPs that a device can have in flight take 0.25 s to start, which pays from this many GOPs on.
   constexpr std::size_t kMany = 150;
   constexpr std::size_t kSome = 15;

@@ -92,9 +92,13 @@ void start_backend_and_open(EncodeJob& job) {
   } else if (needs_cpu(job.params)) {
     start_on_cpu(job, "--key-prediction on", "keys without prediction");
   } else if (few_gops == 0) {
+    // Each GOP is searched, and then coded. More work queues find no more at once (gpu/BENCHMARKS.md, "With motion").
+    constexpr std::uint64_t kMovingGops = 16;
     const std::uint64_t gops = gops_of(job.input->info(), job.params.gop_frames);
-    // Each GOP is searched, and then coded.
-    job.starting = start_backend(options.device, gpu_memory, job.params.motion != Motion::kOff ? 2 * gops : gops);
+    job.starting = start_backend(options.device, gpu_memory,
+                                 job.params.motion == Motion::kOff ? gops
+                                 : gops == 0                       ? kMovingGops
+                                                                   : std::min(2 * gops, kMovingGops));
   }
 }
 

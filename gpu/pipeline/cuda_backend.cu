@@ -32,11 +32,12 @@ namespace {
 constexpr int kMostQueues = 32;
 constexpr int kPipelineStreams = 2;  // beside those of the slots
 
-// With the most queues kernels are loaded at the start, too: a kernel that is loaded at its first launch waits for the
+// With many queues kernels are loaded at the start, too: a kernel that is loaded at its first launch waits for the
 // running ones, and a search for motion runs for long.
 void ask_for_queues(int count) {
+  constexpr int kMany = 17;
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(count).c_str(), 0);
-  if (count == kMostQueues) (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (count >= kMany) (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 }  // namespace
