@@ -154,6 +154,10 @@ Gop::Gop(const Gop& other)
   }
 }
 
+void Gop::release() {
+  for (Plane& p : planes_) p.memory.reset();
+}
+
 void Gop::set_frames(int frames) {
   require(frames >= 0 && frames <= capacity_, ErrorKind::kBadArgument,
           "a GOP of " + std::to_string(capacity_) + " frames cannot hold " + std::to_string(frames));
@@ -163,7 +167,7 @@ void Gop::set_frames(int frames) {
 MutableVolumeView Gop::view(int component) const {
   const Plane& p = planes_.at(static_cast<std::size_t>(component));
   MutableVolumeView v;
-  v.data = p.memory ? p.memory.get() : p.frames.front();
+  v.data = p.memory ? p.memory.get() : p.frames.empty() ? nullptr : p.frames.front();
   v.shape = {frames_, p.height, p.width};
   v.bytes_per_sample = format_.bytes_per_sample();
   v.is_signed = format_.is_signed;
@@ -175,6 +179,10 @@ MutableVolumeView Gop::view(int component) const {
 
 MutableVolumeView Gop::plane(int component) {
   require(!read_only_, ErrorKind::kBadArgument, "frames that are only to be read cannot be written");
+  Plane& p = planes_.at(static_cast<std::size_t>(component));
+  if (!p.memory && p.frames.empty())  // released
+    p.memory = allocate_zeros(static_cast<std::size_t>(p.row_stride) * static_cast<std::size_t>(p.height) *
+                              static_cast<std::size_t>(capacity_));
   return view(component);
 }
 

@@ -1,6 +1,7 @@
 // Decoding on the CPU: all code blocks of a group of components (component_groups.h) in parallel, then the inverse
 // transform, then the next group in the same memory. Patches without any coefficient are not written but noted
-// (zero_patches.h), and the inverse transform skips them.
+// (zero_patches.h), and the inverse transform skips them. Large components with few coefficients, and all with motion,
+// are decoded to what is not zero (patch_store.h).
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "codec/cpu/cpu_fields.h"
 #include "codec/cpu/motion_gop.h"
 #include "codec/cpu/patch_store.h"
+#include "codec/cpu/strip_inverse.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/fast/zerotree.h"
 #include "codec/threads/parallel.h"
@@ -119,14 +121,20 @@ class CpuDecoder final : public GopDecoder {
     }
   }
 
+  template <class Component>
+  static std::int64_t coded_bytes(const Component& component) {
+    std::int64_t bytes = 0;
+    for (const auto& block : component.blocks)
+      for (const LayeredSegment& s : block)
+        for (const LayerPart& part : s.parts) bytes += part.size;
+    return bytes;
+  }
+
   // Codewords may read as many bits past their ends as the stream itself has, and a little more. This bounds the work
   // that a damaged stream can cause.
   void allow(const LayeredGop& in) {
     std::int64_t bytes = 0;
-    for (const auto& component : in.components)
-      for (const auto& block : component.blocks)
-        for (const LayeredSegment& s : block)
-          for (const LayerPart& part : s.parts) bytes += part.size;
+    for (const auto& component : in.components) bytes += coded_bytes(component);
     allowance_ += 8 * bytes;
     for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
   }
@@ -142,6 +150,10 @@ class CpuDecoder final : public GopDecoder {
     std::vector<ZeroPatches> left_out;
     std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d && !in.only_keys ? &left_out : nullptr;
     for (int first = 0; first < static_cast<int>(shapes.size());) {
+      if (takes_strips(in, r, first)) {
+        decode_strips<T>(in, r, first++, gop);
+        continue;
+      }
       const int end = groups_.end(first, shapes);
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       left_out.clear();
@@ -153,6 +165,28 @@ class CpuDecoder final : public GopDecoder {
       first = end;
     }
     end_inverse(described_);
+  }
+
+  // Whether a component is large, and most of its coefficients are zero: a coefficient that is not takes some bits.
+  bool takes_strips(const LayeredGop& in, const Reduced& r, int c) const {
+    if (in.motion || r.frames == 0 || (header_.colour_transform && c < 3)) return false;
+    const Shape shape = r.shape(c);
+    return strips_of(shape, r.decomposition(c)) > 1 &&
+           8 * coded_bytes(in.components[static_cast<std::size_t>(c)]) < static_cast<std::int64_t>(shape.samples());
+  }
+
+  // Makes samples of one component. Coefficients that are zero are not kept, and the others are transformed in strips.
+  template <class T>
+  void decode_strips(const LayeredGop& in, const Reduced& r, int c, Gop& gop) {
+    PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
+                          {r.shape(c), r.decomposition(c), header_.lossless});
+    decode_patches(in, c, patches);
+    const StageTimer timer(transform_time_, pool_times());
+    const PixelFormat& f = header_.video.format;
+    inverse_in_strips<T>(
+        patches, strips_of(r.shape(c), r.decomposition(c)), synthesis_gain<T>(r.header, reduction_, c, in.frames),
+        header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f), gop.plane(c),
+        pool_, simd_, inverse_gains(in.frame_gains, reduction_.temporal), strip_memory<T>());
   }
 
   // Makes samples of one component of a GOP with motion after the other. Coefficients that are zero are not kept, and
@@ -405,6 +439,14 @@ class CpuDecoder final : public GopDecoder {
     motion_.inverse_keys<T>(fields, first, gains, *in.motion, r.reduction, keys_of(in));
   }
 
+  template <class T>
+  StripMemory<T>& strip_memory() {
+    if constexpr (std::is_floating_point_v<T>)
+      return real_strips_;
+    else
+      return integer_strips_;
+  }
+
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
   StreamHeader header_;
@@ -421,6 +463,8 @@ class CpuDecoder final : public GopDecoder {
   std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
   std::mutex damage_mutex_;
   ComponentGroups groups_;
+  StripMemory<float> real_strips_;
+  StripMemory<std::int32_t> integer_strips_;
   CoefficientGop described_;  // the last GOP without its coefficients, which were in groups_
   const LayeredGop* received_ = nullptr;
   std::vector<std::string>* damage_ = nullptr;

@@ -1,9 +1,10 @@
 // The coefficients of a component between its code blocks, which are decoded in any order, and the inverse spatial
-// transform, which takes frame by frame. Patches that are zero take no memory, and a frame's memory is freed when it is
-// taken: of a film at a usual rate a small part of all coefficients is there, and never more than all of them.
+// transform, which takes frame by frame. Of a patch that is not zero, values that are not zero are kept, and which ones
+// they are: of a film at a usual rate a small part of all coefficients is there.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -28,17 +29,26 @@ class PatchStore {
   /// Writes a frame to the one frame of `field`, without the patches that the result has, and frees it. Threads may
   /// take different frames at once.
   ZeroPatches take(int frame, const Field<T>& field);
+  /// The same without the `levels` finest levels, for a field of the size that is left. Frees nothing.
+  ZeroPatches read_low(int frame, int levels, const Field<T>& field) const;
+  /// The same with nothing but the `levels` finest levels, for a field of the rows of the frame from `first_row` on, a
+  /// multiple of 2^levels.
+  ZeroPatches read_high(int frame, int levels, int first_row, const Field<T>& field) const;
 
  private:
   struct Frame {
     std::mutex mutex;
-    std::vector<std::unique_ptr<T[]>> chunks;
-    T* next = nullptr;
-    std::size_t left = 0;     // values behind `next`
-    std::vector<T*> patches;  // [subband of the frame][block row][block column]; null: zero
-    T* allocate(std::size_t values);
+    std::vector<std::unique_ptr<std::uint32_t[]>> chunks;
+    std::uint32_t* next = nullptr;
+    std::size_t left = 0;  // words behind `next`
+    // [subband of the frame][block row][block column]; null: zero. Of each row its bits, one for each value that is not
+    // zero, then of each row these values.
+    std::vector<std::uint32_t*> patches;
+    std::uint32_t* allocate(std::size_t words);
   };
   std::size_t patch(const Subband& band, int by, int bx) const;
+  // Writes the bands of resolutions [from, to) to a field of `levels` levels whose first row is row `first_row`.
+  void write(int frame, int from, int to, int levels, int first_row, const Field<T>& field) const;
 
   const BlockGrid& grid_;
   const SubbandTable target_;

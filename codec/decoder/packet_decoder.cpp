@@ -11,6 +11,7 @@
 #include "codec/base/bytes.h"
 #include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
+#include "trivelet/large_memory.h"
 
 namespace trivelet {
 
@@ -310,6 +311,8 @@ bool PacketDecoder::decode(const DecoderParams& params, Decoded& into) {
       if (s.check) s.check(from.output());
       into.gop = from.make_gop();
     }
+    // With motion frames in 16 bits need the room. Threads of the predictive profile would allocate samples at once.
+    if (kScarceMemory && s.header().motion && s.header().profile != Profile::kPredictive) into.gop.release();
     into.decoder = s.decoders;
     into.info = from.output();
     return from.pull(into.gop);

@@ -11,8 +11,8 @@ ZeroPatches::ZeroPatches(const BlockGrid& grid, const SubbandTable& target)
   flags_.resize(row(target.shape().frames, 0, 1, 0));
 }
 
-ZeroPatches ZeroPatches::select_frame(int frame) const {
-  ZeroPatches one = *this;
+ZeroPatches ZeroPatches::select(int frame, int dropped, int first_row) const {
+  ZeroPatches one(*this, dropped, first_row);
   const auto at = [&](int f) { return flags_.begin() + static_cast<std::ptrdiff_t>(row(f, 0, 1, 0)); };
   one.flags_.assign(at(frame), at(frame + 1));
   return one;
@@ -20,6 +20,8 @@ ZeroPatches ZeroPatches::select_frame(int frame) const {
 
 template <class T>
 void ZeroPatches::clear_row(int frame, int level, int y, int width, T* values) const {
+  y += first_row_ >> level;
+  level += dropped_;
   const int side = sides_[static_cast<std::size_t>(level)];
   const int by = y / 2 / side;
   const auto clear = [&](int orientation, T* part, int columns) {

@@ -26,8 +26,9 @@ class ZeroPatches {
     const int frame = band.frame_origin + frame_of_band * band.frame_step;
     return flags_[row(frame, levels_ - band.resolution, band.orientation, by) + static_cast<std::size_t>(bx)] != 0;
   }
-  /// The patches of one frame, as of a field of that frame alone.
-  ZeroPatches select_frame(int frame) const;
+  /// The patches of one frame, as of a field of that frame alone, which has neither the `dropped` finest levels nor the
+  /// rows of the frame before `first_row`.
+  ZeroPatches select(int frame, int dropped, int first_row) const;
 
   /// Writes the zeros of row y of the `width` columns that are low after `level` splits. `values` is the row's first
   /// value.
@@ -35,11 +36,21 @@ class ZeroPatches {
   void clear_row(int frame, int level, int y, int width, T* values) const;
 
  private:
+  // Without flags.
+  ZeroPatches(const ZeroPatches& all, int dropped, int first_row)
+      : levels_(all.levels_),
+        rows_(all.rows_),
+        columns_(all.columns_),
+        dropped_(dropped),
+        first_row_(first_row),
+        sides_(all.sides_) {}
   std::size_t row(int frame, int level, int orientation, int by) const {
     return static_cast<std::size_t>((((frame * levels_ + level) * 3 + orientation - 1) * rows_ + by) * columns_);
   }
 
   int levels_, rows_, columns_;
+  int dropped_ = 0;                  // finest levels that the field lacks
+  int first_row_ = 0;                // row of the frame where the field begins
   std::vector<int> sides_;           // side of a patch, by level
   std::vector<std::uint8_t> flags_;  // [frame][level][orientation - 1][block row][block column]
 };

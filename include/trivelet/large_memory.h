@@ -11,6 +11,14 @@
 
 namespace trivelet {
 
+/// Where memory never gets smaller (WebAssembly), what is not needed for a while is freed for what is: the memory of
+/// samples while coefficients are there. Elsewhere that would cost a fault for each page again and again.
+#ifdef __EMSCRIPTEN__
+inline constexpr bool kScarceMemory = true;
+#else
+inline constexpr bool kScarceMemory = false;
+#endif
+
 /// Aligned to cache lines, uninitialised. Throws std::bad_alloc. Pass the same `bytes` to free_large().
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory, std::size_t bytes) noexcept;

@@ -173,6 +173,9 @@ class Gop {
   /// Sets the number of frames that hold data (0..capacity).
   void set_frames(int frames);
   int components() const { return static_cast<int>(planes_.size()); }
+  /// Frees the samples, if the memory is the Gop's own. plane() for writing allocates that of its component on the heap
+  /// again, for which one thread at a time may call it, and until then there is none to read.
+  void release();
   VolumeView plane(int component) const;
   MutableVolumeView plane(int component);
   /// Whether the first frame begins a scene; if so, nothing is predicted from the GOP before.

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ENCODING = 620  # MB, without motion
-DECODING = {"off": 540, "on": 340}  # by --motion
+DECODING = {"off": 340, "on": 340}  # by --motion
 WIDTH, HEIGHT = 1920, 1080
 FRAMES = 66 if os.environ.get("TRIVELET_FULL") else 36  # more than a group of frames: the next one is read meanwhile
 

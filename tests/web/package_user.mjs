@@ -17,7 +17,7 @@ async function film(stream, {request = {}, order}) {
     hash.update(new Uint8Array(gop.samples));
     frames += gop.count;
   }
-  return {md5: hash.digest('hex'), frames, format: stream.video.format};
+  return {md5: hash.digest('hex'), frames, format: stream.video.format, heap: stream.heap};
 }
 
 async function volume(stream, {box, file}) {

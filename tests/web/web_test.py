@@ -154,6 +154,23 @@ def test_package(app: Path, folder: Path, voxels: np.ndarray) -> None:
         check(name == "cut" or got.get("result", 0) > 0, f"node, {name}.tvl: {got}")
 
 
+def test_memory(app: Path, folder: Path) -> None:
+    """The module's memory for 1080p, two GOPs and the key frame before them."""
+    if not shutil.which("npm"):
+        return
+    graph = "testsrc2=size=1920x1080:rate=25,trim=end_frame=66,format=yuv420p"
+    program.ffmpeg("-f", "lavfi", "-i", graph, "-c:v", "rawvideo", folder / "source.nut")
+    names = {"still": ["--motion", "off"], "moving": ["--motion", "on", "--preset", "fast", "--keyint", "128"]}
+    for name, options in names.items():
+        run("encode", folder / "source.nut", folder / f"{name}.tvl", "-y", "--quiet", *options)
+        asked = [{"file": f"{folder}/{name}.tvl", "threads": threads} for threads in (1, 2)]
+        wanted = run("decode", folder / f"{name}.tvl", "md5", "--quiet")
+        for threads, got in zip((1, 2), in_node(app, folder, asked)):
+            what = f"node, 1080p, {name}, {threads} threads"
+            check(got.get("md5", "none") in wanted, f"{what}: {got}, not {wanted}")
+            check(got.get("heap", 1e9) <= 300e6, f"{what}: {got.get('heap')} bytes of memory")
+
+
 # ---- the page
 
 
@@ -407,6 +424,7 @@ def main() -> int:
         make_clips(folder)
         voxels = make_volume(folder)
         test_package(app, folder, voxels)
+        test_memory(app, folder)
         if not chromium.find():
             print("skipped: no Chromium, and so the page was not tried")
             return 1 if failures else 0
