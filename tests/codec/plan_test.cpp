@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -213,7 +215,14 @@ struct TestVolume {
       std::memcpy(voxels.data() + 2 * i, &v, 2);
     }
   }
-  Stream coded(bool front_table, int block_size = 128, int layers = 2, bool predicted = false) {
+  /// Made once each, for several tests take it.
+  const Stream& coded(bool front_table, int block_size = 128, int layers = 2, bool predicted = false) {
+    static std::map<std::tuple<bool, int, int, bool>, Stream> made;
+    Stream& stream = made[{front_table, block_size, layers, predicted}];
+    if (stream.empty()) stream = encode_with(front_table, block_size, layers, predicted);
+    return stream;
+  }
+  Stream encode_with(bool front_table, int block_size, int layers, bool predicted) {
     MemorySlices slices(ct, voxels.data());
     VolumeEncoderParams p;
     p.transform = predicted ? VolumeTransform::kPrediction : VolumeTransform::kWavelet;
@@ -248,8 +257,8 @@ std::vector<std::byte> voxels_of(ByteSource& source, const VolumeDecoderParams& 
 
 TEST(Plan, AFrontTableSavesARound) {
   TestVolume volume;
-  const Stream with = volume.coded(true);
-  const Stream without = volume.coded(false);
+  const Stream& with = volume.coded(true);
+  const Stream& without = volume.coded(false);
   ASSERT_GT(with.size(), without.size());
   EXPECT_LT(with.size() - without.size(), 1000U);
   for (const int reduce : {0, 1, 2}) {
@@ -274,8 +283,8 @@ TEST(Plan, AFrontTableSavesTwoRoundsOfRegions) {
   for (const bool predicted : {false, true})
     for (const int layers : {1, 4}) {
       if (predicted && layers > 1) continue;  // it has none
-      const Stream with = volume.coded(true, 32, layers, predicted);
-      const Stream without = volume.coded(false, 32, layers, predicted);
+      const Stream& with = volume.coded(true, 32, layers, predicted);
+      const Stream& without = volume.coded(false, 32, layers, predicted);
       EXPECT_LT(with.size() - without.size(), with.size() / 25);
       for (const VoxelRegion& region : {VoxelRegion{40, 35, 9, 20, 20, 4}, VoxelRegion{0, 0, 0, 1, 1, 16}}) {
         VolumeDecoderParams request;
@@ -298,7 +307,7 @@ TEST(Plan, AFrontTableSavesTwoRoundsOfRegions) {
 // A head that is there in part, and damaged checks, take the rounds that they would take without copies.
 TEST(Plan, HeadsThatSayTooLittle) {
   TestVolume volume;
-  const Stream stream = volume.coded(false, 32, 4, false);
+  const Stream& stream = volume.coded(false, 32, 4, false);
   VolumeDecoderParams request;
   request.region = VoxelRegion{40, 35, 9, 20, 20, 4};
   MemorySource all(stream.data(), stream.size());
@@ -326,7 +335,7 @@ TEST(Plan, HeadsThatSayTooLittle) {
 // Wherever it is damaged, it is as if it were not there, and a verifier says so; it is not carried into other streams.
 TEST(Plan, ADamagedFrontTableIsPassedOver) {
   TestVolume volume;
-  const Stream stream = volume.coded(true);
+  const Stream& stream = volume.coded(true);
   MemorySource intact(stream.data(), stream.size());
   EXPECT_TRUE(verify_stream(intact, {}).damage.empty());
   VolumeDecoderParams reduced;
@@ -385,7 +394,7 @@ TEST(Plan, AFrontTableHasEachByteOnce) {
 // A table whose copies are not what the stream has is damage, whether the stream can be read again or passes by.
 TEST(Plan, FalseCopiesOfAFrontTableAreFound) {
   TestVolume volume;
-  const Stream coded = volume.coded(true);
+  const Stream& coded = volume.coded(true);
   const auto* const first = reinterpret_cast<const std::uint8_t*>(coded.data());
   const std::vector<std::uint8_t> right(first, first + coded.size());
   const std::vector<test::BoxAt> boxes = test::list_boxes(right.data(), right.size());
@@ -441,7 +450,7 @@ TEST(Plan, FrontTablesOfRewrittenStreams) {
     EXPECT_TRUE(voxels_of(plan.source(), reduced) == voxels_of(cut, reduced));
     return rounds;
   };
-  const Stream with = volume.coded(true);
+  const Stream& with = volume.coded(true);
   const std::uint64_t most = 20 * front_table_room(header_of(with), 2, false);
   EXPECT_EQ(rounds_of(with, {}, true), 2);
   EXPECT_EQ(rounds_of(with, {.target_bytes = most}, true), 2);
@@ -461,7 +470,7 @@ TEST(Plan, WithoutAnIndexEverythingIsWanted) {
 
 TEST(Plan, AVolumeWithoutAnIndexTakesTwoRounds) {
   TestVolume volume;
-  const Stream whole = volume.coded(false);
+  const Stream& whole = volume.coded(false);
   const Stream cut(whole.begin(), whole.end() - 30);
   ReadPlan plan(cut.size(), VolumeDecoderParams{});
   EXPECT_EQ(fetch(plan, cut), 2);

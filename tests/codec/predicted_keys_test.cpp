@@ -36,6 +36,17 @@ EncoderParams with_predicted_keys() {
 
 Clip film(const char* format = "yuv420p") { return moving_clip(64, 48, format, kChainGops * kChainGop, kChainGop); }
 
+/// Made once, for most tests take it.
+const std::vector<std::byte>& stream_of_film() {
+  static const std::vector<std::byte> stream = encode(film(), with_predicted_keys());
+  return stream;
+}
+
+const std::vector<Gop>& decoded_film() {
+  static const std::vector<Gop> gops = decode(stream_of_film(), {.threads = 2});
+  return gops;
+}
+
 std::vector<GopHeader> gops_of(const std::vector<std::byte>& stream) {
   std::vector<GopHeader> gops;
   StreamHeader header;
@@ -67,13 +78,13 @@ void expect_same(const std::vector<Gop>& a, const std::vector<Gop>& b) {
 TEST(PredictedKeys, AreChosenWhereTheyPay) {
   const Clip clip = film();
   EncoderParams p = with_predicted_keys();
-  const auto predicted = encode(clip, p);
+  const auto& predicted = stream_of_film();
   EXPECT_EQ(chain_of(predicted), "LPPPLP");
   p.predict_keys = false;
   const auto alone = encode(clip, p);
   EXPECT_EQ(chain_of(alone), "LOOOLO");
   EXPECT_LT(predicted.size(), alone.size() * 19 / 20);
-  EXPECT_NEAR(psnr(clip, decode(predicted, {.threads = 2})), psnr(clip, decode(alone, {.threads = 2})), 0.3);
+  EXPECT_NEAR(psnr(clip, decoded_film()), psnr(clip, decode(alone, {.threads = 2})), 0.3);
 
   Clip noise = film();
   for (std::size_t i = 0; i < noise.gops.size(); ++i) {
@@ -175,7 +186,7 @@ TEST(PredictedKeys, DependNeitherOnThreadsNorOnInstructions) {
 
 // Frames of any range are those of the whole, from a file and from a pipe, whatever is asked for.
 TEST(PredictedKeys, AreReachedAtRandom) {
-  const auto stream = encode(film(), with_predicted_keys());
+  const auto& stream = stream_of_film();
   ASSERT_EQ(chain_of(stream), "LPPPLP");
   OneOf some(kSanitized ? 3 : 1);
   for (const DecoderParams& request :
@@ -215,7 +226,7 @@ TEST(PredictedKeys, AreReachedAtRandom) {
 
 // A seek reads no more of the GOPs before than their keys take.
 TEST(PredictedKeys, SeekingReadsKeysAlone) {
-  const auto stream = encode(film(), with_predicted_keys());
+  const auto& stream = stream_of_film();
   MemorySource all(stream.data(), stream.size()), some(stream.data(), stream.size());
   Decoder from_start(all, {.end_frame = 4 * kChainGop, .threads = 2});
   Decoder seeking(some, {.first_frame = 3 * kChainGop, .end_frame = 4 * kChainGop, .threads = 2});
@@ -230,8 +241,7 @@ TEST(PredictedKeys, SeekingReadsKeysAlone) {
 
 TEST(PredictedKeys, LowerFrameRatesAreExact) {
   const Clip clip = film();
-  const auto stream = encode(clip, with_predicted_keys());
-  const std::vector<Gop> whole = decode(stream, {.threads = 2});
+  const auto& stream = stream_of_film();
   const std::vector<Gop> slow = decode(stream, {.temporal_reduce = 3, .threads = 2});
   // The same frames with the whole transform: no error grows from key to key.
   for (std::size_t i = 0; i < slow.size(); ++i) ASSERT_EQ(slow[i].frames(), 1);
@@ -254,7 +264,7 @@ TEST(PredictedKeys, LowerFrameRatesAreExact) {
 
 // Extracts deliver what decoding less delivers.
 TEST(PredictedKeys, ExtractsAreAsDecodingLess) {
-  const auto stream = encode(film(), with_predicted_keys());
+  const auto& stream = stream_of_film();
   for (const auto& [cut, request] :
        {std::pair{RewriteParams{.layers = 1}, DecoderParams{.max_layers = 1, .threads = 2}},
         std::pair{RewriteParams{.reduce = 1}, DecoderParams{.reduce = 1, .threads = 2}},
@@ -272,8 +282,8 @@ TEST(PredictedKeys, ExtractsAreAsDecodingLess) {
 
 // Damage ends with the chain, and is told of all its GOPs.
 TEST(PredictedKeys, DamageLastsToTheNextClosedGop) {
-  const auto stream = encode(film(), with_predicted_keys());
-  const std::vector<Gop> whole = decode(stream, {.threads = 2});
+  const auto& stream = stream_of_film();
+  const std::vector<Gop>& whole = decoded_film();
   const StreamInfo info = info_of(stream);
   const auto flipped = [&](std::size_t at) {
     auto bytes = stream;
@@ -314,7 +324,7 @@ TEST(PredictedKeys, DamageLastsToTheNextClosedGop) {
 
 // A lost index is rebuilt with what it said.
 TEST(PredictedKeys, IndexIsRebuilt) {
-  const auto stream = encode(film(), with_predicted_keys());
+  const auto& stream = stream_of_film();
   const StreamInfo info = info_of(stream);
   auto bytes = stream;
   bytes[static_cast<std::size_t>(info.gops.back().offset + info.gops.back().bytes) + kBoxHeaderBytes + 2] ^=
@@ -330,8 +340,8 @@ TEST(PredictedKeys, IndexIsRebuilt) {
 
 // A player jumps to closed GOPs, and decodes again from one where it asks for something else.
 TEST(PredictedKeys, PacketsAreDecodedInChains) {
-  const auto stream = encode(film(), with_predicted_keys());
-  const std::vector<Gop> whole = decode(stream, {.threads = 2});
+  const auto& stream = stream_of_film();
+  const std::vector<Gop>& whole = decoded_film();
   const std::vector<Gop> small = decode(stream, {.reduce = 1, .threads = 2});
   const StreamInfo info = info_of(stream);
   PacketDecoder decoder;
@@ -365,8 +375,8 @@ TEST(PredictedKeys, ChooseNoTargets) {
 // Coefficients of predicted keys stay with the keys that they were predicted from.
 TEST(PredictedKeys, CoefficientsCanBeDecodedNotPushed) {
   const Clip clip = film();
-  const auto stream = encode(clip, with_predicted_keys());
-  const std::vector<Gop> whole = decode(stream, {.threads = 2});
+  const auto& stream = stream_of_film();
+  const std::vector<Gop>& whole = decoded_film();
   MemorySource source(stream.data(), stream.size());
   Decoder decoder(source, {.threads = 2});
   CoefficientGop coefficients;
