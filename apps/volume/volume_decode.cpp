@@ -139,6 +139,9 @@ void warn_of_new_header(const std::string& output, const std::string& extension,
   if ((extension == "nrrd" || extension == "raw") && (info.slope != 1 || info.intercept != 0))
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);
+  if (info.has_other_place)
+    log::warn("'{}' has not the directions and the origin of the {} header, whose space is not named as the patient's",
+              output, info.format);
   if (!info.format.empty() && info.format != "raw")
     log::info("'{}' has a new header; it keeps {}spacing and scale from that of the {} file", output,
               info.has_affine ? "position, " : "", info.format);

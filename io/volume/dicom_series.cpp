@@ -118,6 +118,14 @@ void set_affine(VolumeInfo& info, const DicomGeometry& g, const std::vector<doub
   drop_bad_affine(info);
 }
 
+/// The same for slices of one position. Their thickness, which set_type() took for the distance, is the step.
+void set_affine_of_one(VolumeInfo& info, const DicomGeometry& g, const std::vector<double>& corner) {
+  std::vector<double> step = normal_of(g.orientation);
+  if (!(length_of(step) > kSame)) return;
+  for (double& v : step) v *= info.spacing[2];
+  set_affine(info, g, corner, step);
+}
+
 std::string rounded(double v, double parts) { return number_text(std::round(parts * v) / parts); }
 
 double apart(const std::array<double, 3>& a, const std::array<double, 3>& b) {
@@ -273,9 +281,8 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
   const auto end = [&] { return slices.begin() + static_cast<std::ptrdiff_t>(matching); };
   const DicomGeometry geometry = slices.front().found.geometry;
   // Sorts along the normal if all slices have positions, else by number.
-  const bool placed = matching > 1 && std::all_of(slices.begin(), end(), [](const DicomSlice& s) {
-                        return has_place(s.found.geometry) && s.found.frames == 1;
-                      });
+  const bool placed = std::all_of(
+      slices.begin(), end(), [](const DicomSlice& s) { return has_place(s.found.geometry) && s.found.frames == 1; });
   if (!placed) {
     std::stable_sort(slices.begin(), end(),
                      [](const DicomSlice& a, const DicomSlice& b) { return a.found.number < b.found.number; });
@@ -296,7 +303,10 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
   const std::uint64_t axis = matching < slices.size() ? 1 : volumes;  // along a fourth axis
   std::vector<double> gaps;
   for (std::size_t i = 1; i < matching / volumes; ++i) gaps.push_back(slices[i].position - slices[i - 1].position);
-  if (gaps.empty()) return axis;
+  if (gaps.empty()) {
+    set_affine_of_one(info, geometry, slices[0].found.geometry.position);
+    return axis;
+  }
   std::vector<double> sorted = gaps;
   std::sort(sorted.begin(), sorted.end());
   const double usual = sorted[sorted.size() / 2];
@@ -315,6 +325,10 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
 
 std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std::string>& remarks) {
   const DicomGeometry& g = d.geometry;
+  if (d.frames == 1 && has_place(g)) {
+    set_affine_of_one(info, g, g.position);
+    return 1;
+  }
   if (d.frames > 1 && has_place(g) && d.frame_offsets.size() == d.frames) {  // dose grids: along the normal
     const double step = d.frame_offsets[1] - d.frame_offsets[0];
     bool regular = std::fabs(step) > kSame;
@@ -345,8 +359,11 @@ std::uint64_t place_frames(VolumeInfo& info, const DicomFile& d, std::vector<std
         "of the file, and have no place in files of other formats");
     return 1;
   }
-  if (slices < 2) return n;  // one place at several times
   const auto& a = places[0];
+  if (slices < 2) {  // one place at several times
+    set_affine_of_one(info, g, {a[0], a[1], a[2]});
+    return n;
+  }
   std::vector<double> step(3);
   for (std::size_t i = 0; i < 3; ++i) step[i] = (places[slices - 1][i] - a[i]) / static_cast<double>(slices - 1);
   const double length = length_of(step);

@@ -128,6 +128,25 @@ std::vector<std::string> data_files(const MetaHeader& h, const VolumeInfo& info,
   return names;
 }
 
+/// Row i of TransformMatrix is the direction of axis i; coordinates grow to the left and to the back. A picture lies in
+/// a plane of z = 0. The header may leave the matrix or the offset out.
+void set_affine(VolumeInfo& info, const MetaHeader& h) {
+  const std::size_t n = h.size.size();
+  const bool has_matrix = h.matrix.size() == n * n;
+  const bool has_offset = h.offset.size() == n;
+  if (!has_matrix && !has_offset) return;
+  const double sign[3] = {-1, -1, 1};
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double v = has_matrix && i < n && row < n ? h.matrix[i * n + row] : i == row ? 1 : 0;
+      info.affine[4 * row + i] = sign[row] * v * info.spacing[i];
+    }
+    info.affine[4 * row + 3] = has_offset && row < n ? sign[row] * h.offset[row] : 0;
+  }
+  info.has_affine = true;
+  drop_bad_affine(info);
+}
+
 }  // namespace
 
 bool is_metaimage(std::string_view begin) {
@@ -173,18 +192,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   set_extents(info, h.size, file.path);
   for (std::size_t i = 0; i < std::min<std::size_t>(4, h.spacing.size()); ++i)
     if (std::fabs(h.spacing[i]) > 0 && std::isfinite(h.spacing[i])) info.spacing[i] = std::fabs(h.spacing[i]);
-  const std::size_t n = h.size.size();
-  if (n >= 3 && h.matrix.size() == n * n && h.offset.size() == n) {
-    // Row i of TransformMatrix is the direction of axis i; coordinates grow to the left and to the back.
-    const double sign[3] = {-1, -1, 1};
-    for (std::size_t row = 0; row < 3; ++row) {
-      for (std::size_t i = 0; i < 3; ++i)
-        info.affine[4 * row + i] = sign[row] * h.matrix[i * n + row] * info.spacing[i];
-      info.affine[4 * row + 3] = sign[row] * h.offset[row];
-    }
-    info.has_affine = true;
-    drop_bad_affine(info);
-  }
+  set_affine(info, h);
   scale_distances(info, h.millimetres);
 
   const std::uint64_t bytes = info.bytes();

@@ -195,6 +195,7 @@ NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
 }
 
 void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
+  info.has_other_place = !h.origin.empty() || !h.directions.empty();
   // The three spatial axes must be the first three for a matrix from our coordinates.
   if (h.directions.size() < first_axis + 3 || h.origin.size() != 3) return;
   for (std::size_t i = 0; i < 3; ++i)
@@ -209,6 +210,7 @@ void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
     info.affine[4 * row + 3] = sign[row] * h.origin[row];
   }
   info.has_affine = true;
+  info.has_other_place = false;
   drop_bad_affine(info);
 }
 
@@ -366,6 +368,9 @@ Envelope make_nrrd(const VolumeInfo& info) {
     text += "\nspace directions:" + std::string(channels ? " none" : "");
     for (std::size_t i = 0; i < 3; ++i) text += " " + vector(i);
     text += std::string(fourth ? " none" : "") + "\nspace origin: " + vector(3);
+    // Only axes without a direction may have a spacing.
+    if (fourth)
+      text += "\nspacings:" + std::string(channels ? " NaN" : "") + " NaN NaN NaN " + number_text(info.spacing[3]);
   } else {
     text += "\nspacings:" + std::string(channels ? " NaN" : "");
     for (std::size_t i = 0; i < (fourth ? 4u : 3u); ++i) text += std::string(" ") + number_text(info.spacing[i]);

@@ -31,6 +31,7 @@ struct VolumeInfo : VolumeDescription {
   double slope = 1;    ///< meaning of a stored value: slope * stored + intercept
   double intercept = 0;
   double largest_slope = 0;  ///< without its sign, if slices have slopes of their own; 0 = as `slope`
+  bool has_other_place = false;  ///< the header gives a place in coordinates that are not known to be the patient's
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
