@@ -222,6 +222,29 @@ def test_misread(folder: Path) -> None:
     check("Unknown compression" in run("encode", folder / "new.tif", coded, "-y", code=5), "a compression of TIFF")
 
 
+def test_bgra(folder: Path) -> None:
+    """Targa says how many bits of alpha there are, and DirectDraw which colour is first; FFmpeg passes over both."""
+    coded, raw = folder / "bgra.tvl", folder / "bgra.raw"
+    pixels = bytes(range(7, 7 + 4 * 6))  # 3 x 2, four bytes each
+    swapped = b"".join(bytes([p[2], p[1], p[0], p[3]]) for p in (pixels[i : i + 4] for i in range(0, len(pixels), 4)))
+    targa = lambda bits: bytes([0, 0, 2]) + bytes(9) + struct.pack("<HHBB", 3, 2, 32, 0x20 | bits) + pixels
+    dxgi = lambda kind: (b"DDS " + struct.pack("<7I44x2I4s5I4I4x", 124, 0x1007, 2, 3, 12, 0, 1, 32, 4, b"DX10", 0, 0, 0, 0, 0,
+                         0x1000, 0, 0, 0) + struct.pack("<5I", kind, 3, 0, 1, 0) + pixels)  # fmt: skip
+    without = lambda rgba: b"".join(rgba[i : i + 3] for i in range(0, len(rgba), 4))
+    cases = {"none.tga": (targa(0), "rgb24", without(swapped)), "eight.tga": (targa(8), "rgba", swapped),
+             "rgba.dds": (dxgi(28), "rgba", pixels), "srgb.dds": (dxgi(29), "rgba", pixels), "bgra.dds": (dxgi(87), "rgba", swapped),
+             "bgrx.dds": (dxgi(88), "rgb24", without(swapped))}  # fmt: skip
+    for name, (data, form, wanted) in cases.items():
+        (folder / name).write_bytes(data)
+        run("encode", folder / name, coded, "-y", "--lossless")
+        run("decode", coded, raw, "-y", "--format", "raw", "--pix-fmt", form)
+        check(raw.read_bytes() == wanted, f"{name}: {raw.read_bytes().hex()}, not {wanted.hex()}")
+        is_opaque = "gbrap" not in run("info", coded, "--json")
+        check(is_opaque == (form == "rgb24"), f"{name}: alpha")
+    (folder / "a.blp").write_bytes(b"BLP1" + bytes(160) + jpeg(1, folder))
+    check("a BLP picture" in run("encode", folder / "a.blp", coded, "-y", code=5), "BLP")
+
+
 def jfif(unit: int, across: int, down: int, folder: Path) -> bytes:
     """JPEG with a density: 0 = only the shape of a pixel, 1 = in inches, 2 = in centimetres."""
     data = jpeg(1, folder)
@@ -412,6 +435,7 @@ def main() -> int:
         test_left_out(folder)
         test_names(folder)
         test_misread(folder)
+        test_bgra(folder)
         test_damaged(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0

@@ -18,6 +18,7 @@ typedef struct CUstream_st* CUstream;
 #include <libavutil/hwcontext_cuda.h>
 }
 
+#include "io/video/ffmpeg/ffmpeg_extras.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
 
@@ -74,6 +75,11 @@ bool is_idr(const AVPacket& packet, const AVCodecParameters& coded) {
     at += length;
   }
   return false;
+}
+
+bool has_four_bytes(int format) {
+  return format == AV_PIX_FMT_BGRA || format == AV_PIX_FMT_RGBA || format == AV_PIX_FMT_BGR0 ||
+         format == AV_PIX_FMT_RGB0;
 }
 
 std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp; }
@@ -196,7 +202,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
 
 void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
   const AVCodecID id = stream_->codecpar->codec_id;
-  const AVCodec* codec = avcodec_find_decoder(id);
+  const AVCodec* codec = decoder_with_alpha(*stream_, avcodec_find_decoder(id));
   if (device != nullptr) codec = helped_decoder(id, codec);
   require(codec != nullptr, ErrorKind::kUnsupported,
           name_ + ": this FFmpeg has no decoder for " + avcodec_get_name(id));
@@ -319,6 +325,7 @@ AVFrame* PictureDecoder::next() {
       }
       sent_.clear();
     }
+    if (four_bytes_ != AV_PIX_FMT_NONE && has_four_bytes(frame_->format)) frame_->format = four_bytes_;
     held_.clear();
     if (!sent_.empty()) {
       const auto is_before = [this](std::int64_t pts) { return pts < shown_at(*frame_); };
@@ -397,6 +404,7 @@ void PictureDecoder::send_packet() {
     const bool is_shown = packet_->pts != AV_NOPTS_VALUE && (packet_->flags & AV_PKT_FLAG_DISCARD) == 0;
     if (frames_ == 0 && !begin_ && is_shown && sent_.size() < kMost) sent_.push_back(packet_->pts);
     refuse_misread();
+    four_bytes_ = format_of_four_bytes(*packet_, codec_->codec_id);
     note_sent(*packet_);
     if (recover_ && frames_ == 0) held_.push_back(copy_of(*packet_));
     const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;

@@ -103,7 +103,8 @@ class PictureDecoder {
   CodecPtr codec_;
   FramePtr frame_;
   PacketPtr packet_;
-  bool has_packet_ = false;  ///< packet_ is still to be sent
+  bool has_packet_ = false;                     ///< packet_ is still to be sent
+  AVPixelFormat four_bytes_ = AV_PIX_FMT_NONE;  ///< see format_of_four_bytes(), of the last packet
   bool recover_ = false;
   bool recovered_ = false;          ///< and nothing intact is left
   std::deque<PacketPtr> held_;      ///< with recover_: those that were sent before the first picture was delivered

@@ -477,6 +477,8 @@ std::optional<PictureFile> picture_file(const std::string& path) {
     return PictureFile{.unread = "a BigTIFF picture", .advice = "convert it to TIFF first, for example with tiffcp"};
   if (begin.substr(0, 4) == "RIFF" && begin.substr(8, 4) == "WEBP") return describe_webp(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
+  if (begin.substr(0, 4) == "BLP1" || begin.substr(0, 4) == "BLP2")  // some have JPEG inside, of other colours
+    return PictureFile{.unread = "a BLP picture", .misread = true};
   if (begin.substr(0, 6) == "GIF87a" || begin.substr(0, 6) == "GIF89a") return describe_gif(file);
   if (begin.substr(0, 10) == "SIMPLE  = ") return describe_fits(file);
   if (begin.substr(4, 4) == "jP  " || begin.substr(0, 4) == "\xff\x4f\xff\x51") {
@@ -555,6 +557,7 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   const bool has_alpha = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 &&
                          (format->flags & AV_PIX_FMT_FLAG_PAL) == 0;  // of which the mask of an icon is none
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  if (coded.codec_id == AV_CODEC_ID_PHOTOCD) all.emplace_back("Photo CD's colours (YCC), of which FFmpeg makes YCbCr");
   if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
     all.emplace_back("the sixteenth bit of pixels");
   // Films have texts at frames, too (the time code of MPEG-2): only what is a picture is looked at.

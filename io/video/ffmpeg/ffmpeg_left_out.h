@@ -15,6 +15,7 @@ struct PictureFile {
   bool is_heif = false;   ///< AVIF, HEIC
   bool in_tiles = false;  ///< HEIF: the picture is put together from others
   std::string unread;     ///< what FFmpeg does not read: "a BigTIFF picture"
+  bool misread = false;   ///< and takes for something else
   std::string advice = "convert it first, for example to PNG";
   std::uint64_t orientation = 0;           ///< as TIFF and Exif number it; 0 and 1: as it is
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"

@@ -14,6 +14,7 @@
 #include "codec/base/frame_times.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_description.h"
+#include "io/video/ffmpeg/ffmpeg_extras.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_pictures.h"
@@ -193,8 +194,10 @@ class FfmpegReader final : public FrameReader {
   void find_left_out(const std::string& path, const AVFrame& first) {
     const PictureDecoder& decoder = pictures_.decoder();
     const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
+    require(!file || !file->misread, ErrorKind::kUnsupported, name_ + ": FFmpeg takes it for something else");
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
     if (is_mirrored(decoder, first)) all.emplace_back("mirroring");
+    for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
     if (all.empty()) return;
     left_out_fields_ = file && file->is_heif ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";
     left_out_fields_ += " are read and these are left out: ";

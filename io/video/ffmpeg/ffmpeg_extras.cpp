@@ -1,0 +1,115 @@
+// Films may have more than one stream of pictures says: WebM codes alpha as a second picture beside each one
+// (BlockAdditional, which FFmpeg's own decoders pass over), and containers and pictures have side data.
+#include "io/video/ffmpeg/ffmpeg_extras.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace trivelet::io {
+
+namespace {
+
+bool has_alpha_beside(const AVStream& stream) {
+  const AVCodecID id = stream.codecpar->codec_id;
+  if (id != AV_CODEC_ID_VP8 && id != AV_CODEC_ID_VP9) return false;
+  const AVDictionaryEntry* mode = av_dict_get(stream.metadata, "alpha_mode", nullptr, 0);
+  return mode != nullptr && std::string_view(mode->value) != "0";
+}
+
+/// Side data of a stream that metadata of ours has, or that is about the coded bytes alone.
+bool is_kept_or_of_coding(AVPacketSideDataType type) {
+  constexpr std::array kTypes = {AV_PKT_DATA_PALETTE,
+                                 AV_PKT_DATA_NEW_EXTRADATA,
+                                 AV_PKT_DATA_PARAM_CHANGE,
+                                 AV_PKT_DATA_DISPLAYMATRIX,
+                                 AV_PKT_DATA_QUALITY_STATS,
+                                 AV_PKT_DATA_FALLBACK_TRACK,
+                                 AV_PKT_DATA_CPB_PROPERTIES,
+                                 AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
+                                 AV_PKT_DATA_CONTENT_LIGHT_LEVEL,
+                                 AV_PKT_DATA_ENCRYPTION_INIT_INFO,
+                                 AV_PKT_DATA_ENCRYPTION_INFO,
+                                 AV_PKT_DATA_PRFT,
+                                 AV_PKT_DATA_ICC_PROFILE};
+  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+std::string name_of(AVPacketSideDataType type) {
+  switch (type) {
+    case AV_PKT_DATA_DOVI_CONF: return "Dolby Vision";
+    case AV_PKT_DATA_SPHERICAL: return "that the picture is a sphere";
+    case AV_PKT_DATA_STEREO3D: return "that the picture is stereoscopic";
+    case AV_PKT_DATA_A53_CC: return "closed captions";
+    default: break;
+  }
+  const char* const name = av_packet_side_data_name(type);
+  return name != nullptr ? name : "side data of type " + std::to_string(static_cast<int>(type));
+}
+
+}  // namespace
+
+const AVCodec* decoder_with_alpha(const AVStream& stream, const AVCodec* usual) {
+  if (!has_alpha_beside(stream)) return usual;
+  const bool is_vp8 = stream.codecpar->codec_id == AV_CODEC_ID_VP8;
+  const AVCodec* const codec = avcodec_find_decoder_by_name(is_vp8 ? "libvpx" : "libvpx-vp9");
+  return codec != nullptr ? codec : usual;
+}
+
+std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& first) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(first.format));
+  if (has_alpha_beside(stream) && (format == nullptr || (format->flags & AV_PIX_FMT_FLAG_ALPHA) == 0))
+    add("transparency, which this FFmpeg cannot decode");
+  for (int i = 0; i < static_cast<int>(AV_PKT_DATA_NB); ++i) {
+    const auto type = static_cast<AVPacketSideDataType>(i);
+    if (!is_kept_or_of_coding(type) && av_stream_get_side_data(&stream, type, nullptr) != nullptr) add(name_of(type));
+  }
+  constexpr std::array<std::pair<AVFrameSideDataType, const char*>, 6> kOfPictures = {
+      {{AV_FRAME_DATA_A53_CC, "closed captions"},
+       {AV_FRAME_DATA_DYNAMIC_HDR_PLUS, "HDR10+"},
+       {AV_FRAME_DATA_DOVI_METADATA, "Dolby Vision"},
+       {AV_FRAME_DATA_SPHERICAL, "that the picture is a sphere"},
+       {AV_FRAME_DATA_STEREO3D, "that the picture is stereoscopic"},
+       {AV_FRAME_DATA_AFD, "active format"}}};
+  for (const auto& [type, name] : kOfPictures)
+    if (av_frame_get_side_data(&first, type) != nullptr) add(name);
+  return names;
+}
+
+AVPixelFormat format_of_four_bytes(const AVPacket& packet, AVCodecID codec) {
+  const auto number = [&packet](int at, int bytes) {
+    std::uint32_t value = 0;
+    for (int i = 0; i < bytes && at + i < packet.size; ++i) value |= std::uint32_t{packet.data[at + i]} << (8 * i);
+    return value;
+  };
+  if (codec == AV_CODEC_ID_TARGA) {
+    constexpr int kDescriptor = 17;
+    return (number(kDescriptor, 1) & 15) == 0 ? AV_PIX_FMT_BGR0 : AV_PIX_FMT_NONE;
+  }
+  constexpr std::uint32_t kDx10 = 0x30315844;  // "DX10"
+  constexpr int kFourCc = 84, kDxgiFormat = 128;
+  if (codec != AV_CODEC_ID_DDS || number(kFourCc, 4) != kDx10) return AV_PIX_FMT_NONE;
+  switch (number(kDxgiFormat, 4)) {
+    case 27:  // DXGI_FORMAT_R8G8B8A8_TYPELESS, _UNORM, _UNORM_SRGB, _UINT, _SNORM, _SINT
+    case 28:
+    case 29:
+    case 30:
+    case 31:
+    case 32: return AV_PIX_FMT_RGBA;
+    case 87:  // DXGI_FORMAT_B8G8R8A8_UNORM, _TYPELESS, _UNORM_SRGB
+    case 90:
+    case 91: return AV_PIX_FMT_BGRA;
+    case 88:  // DXGI_FORMAT_B8G8R8X8_UNORM, _TYPELESS, _UNORM_SRGB
+    case 92:
+    case 93: return AV_PIX_FMT_BGR0;
+    default: return AV_PIX_FMT_NONE;
+  }
+}
+
+}  // namespace trivelet::io
