@@ -374,36 +374,53 @@ std::uint64_t big_endian(const std::uint8_t* p, int bytes) {
   return v;
 }
 
-std::uint64_t missing_in_mp4(const InputBytes& file) {
+/// The box that is cut at the end of an MP4 file.
+struct CutBox {
+  std::uint64_t missing = 0;
+  bool has_index = false;  ///< all of it stands before, and the box has samples
+};
+
+CutBox cut_box_of_mp4(const InputBytes& file) {
   const std::uint64_t size = file.size().value_or(0);
+  bool has_index = false, has_fragments = false;
   std::array<std::uint8_t, 16> head;
   for (std::uint64_t at = 0; at < size;) {
-    if (file.read_at(at, head.data(), head.size()) < 8) return 0;
+    if (file.read_at(at, head.data(), head.size()) < 8) return {};
+    const std::string_view name(reinterpret_cast<const char*>(head.data()) + 4, 4);
     std::uint64_t length = big_endian(head.data(), 4);
-    if (length == 0) return 0;  // up to the end
+    if (length == 0) return {};  // up to the end
     if (length == 1) length = big_endian(head.data() + 8, 8);
-    if (length < 8) return 0;
+    if (length < 8) return {};
     if (length > size - at) {  // appended bytes are no box
-      const bool known = std::memcmp(head.data() + 4, "mdat", 4) == 0 || std::memcmp(head.data() + 4, "moov", 4) == 0 ||
-                         std::memcmp(head.data() + 4, "moof", 4) == 0;
-      return known ? length - (size - at) : 0;
+      if (name != "mdat" && name != "moov" && name != "moof") return {};
+      return {length - (size - at), name == "mdat" && has_index && !has_fragments};
     }
+    has_index = has_index || name == "moov";
+    has_fragments = has_fragments || name == "moof";
     at += length;
   }
-  return 0;
+  return {};
 }
+
+bool is_mp4(const std::uint8_t* head) { return std::memcmp(head + 4, "ftyp", 4) == 0; }
 
 }  // namespace
 
 std::uint64_t bytes_missing_at_end(const InputBytes& file) {
   std::array<std::uint8_t, 12> head{};
   if (!file.size() || file.read_at(0, head.data(), head.size()) < head.size()) return 0;
-  if (std::memcmp(head.data() + 4, "ftyp", 4) == 0) return missing_in_mp4(file);
+  if (is_mp4(head.data())) return cut_box_of_mp4(file).missing;
   if (std::memcmp(head.data(), "RIFF", 4) == 0 && std::memcmp(head.data() + 8, "AVI ", 4) == 0) {
     const std::uint64_t whole = load_little_endian<std::uint32_t>(head.data() + 4) + std::uint64_t{8};
     return whole > *file.size() ? whole - *file.size() : 0;
   }
   return missing_in_matroska(file);
+}
+
+bool lacks_samples_alone(const InputBytes& file) {
+  std::array<std::uint8_t, 12> head{};
+  if (!file.size() || file.read_at(0, head.data(), head.size()) < head.size() || !is_mp4(head.data())) return false;
+  return cut_box_of_mp4(file).has_index;
 }
 
 /// Finds the packets.

@@ -34,6 +34,10 @@ std::optional<bool> begins_with_stream(const std::uint8_t* data, std::size_t siz
 /// without such headers. Works for Matroska, MP4, MOV and AVI.
 std::uint64_t bytes_missing_at_end(const InputBytes& file);
 
+/// True if it is an MP4 or MOV file that lacks them in its last box of samples alone, and has all that says where
+/// samples are: then what it lacks may be in no sample.
+bool lacks_samples_alone(const InputBytes& file);
+
 /// The stream of the first such track, as if it were in a separate file. From a damaged file, as much as can be found;
 /// truncated parts are missing.
 class MatroskaSource final : public ByteSource {

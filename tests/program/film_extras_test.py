@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What stands beside the coded pictures of a film: the alpha of WebM is decoded with them, and what no stream has a place
-for is named (closed captions, stereoscopic and Dolby Vision pictures).
+for is named (closed captions, stereoscopic and Dolby Vision pictures). Encrypted WebM is told from damage, and a box that
+is longer than its samples from a film that is cut.
 
     tests/program/film_extras_test.py path/to/trivelet
 
@@ -94,6 +95,66 @@ def with_vision(film: bytes) -> bytes:
     return bytes(data)
 
 
+def test_encrypted(folder: Path) -> None:
+    """Packets of encrypted WebM look damaged to decoders."""
+
+    def element(name: str, *content: bytes) -> bytes:
+        data = b"".join(content)
+        return bytes.fromhex(name) + struct.pack(">Q", 1 << 56 | len(data)) + data
+
+    key = element("5035", element("47E1", b"\5"), element("47E2", bytes(range(16))))
+    secret = element("6D80", element("6240", element("5031", b"\0"), element("5033", b"\1"), key))
+    video = element("E0", element("B0", b"\x40"), element("BA", b"\x30"))
+    track = element("AE", element("D7", b"\1"), element("73C5", b"\1"), element("83", b"\1"), element("86", b"V_VP9"), video, secret)
+    blocks = [element("A3", bytes([0x81, 0, i, 0x80, 1]) + bytes(range(9, 200))) for i in range(4)]
+    info = element("1549A966", element("2AD7B1", b"\x0f\x42\x40"))
+    film = element("1A45DFA3", element("4282", b"webm")) + element(
+        "18538067", info, element("1654AE6B", track), element("1F43B675", element("E7", b"\0"), *blocks))  # fmt: skip
+    (folder / "secret.webm").write_bytes(film)
+    said = run("encode", folder / "secret.webm", folder / "secret.tvl", "-y", code=5)
+    check("is encrypted; decrypt it first" in said, f"encrypted: {said}")
+
+
+def test_long_box(folder: Path) -> None:
+    """A box may end behind the file with all of its samples there: FFmpeg says nothing of that."""
+    whole, long, coded = folder / "whole.mp4", folder / "long.mp4", folder / "long.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=0.4", "-c:v", "mpeg4", "-movflags", "faststart", whole)
+    data = bytearray(whole.read_bytes())
+    at = data.index(b"mdat") - 4
+    struct.pack_into(">I", data, at, struct.unpack_from(">I", data, at)[0] + 8)
+    long.write_bytes(data)
+    said = run("encode", long, coded, *EXACT)
+    check("8 bytes without samples are missing" in said, f"a box too long: {said}")
+    run("encode", whole, folder / "whole.tvl", *EXACT)
+    check(coded.read_bytes() == (folder / "whole.tvl").read_bytes(), "a box too long: another film")
+    check("cut short" not in run("info", long), "info of a box too long")
+    long.write_bytes(data[:-1])
+    check("9 bytes are missing at its end" in run("encode", long, coded, *EXACT, code=4), "a film cut by a byte")
+    fragments = folder / "fragments.mp4"
+    ffmpeg("-i", whole, "-c", "copy", "-movflags", "frag_every_frame+empty_moov", fragments)
+    parts = fragments.read_bytes()
+    long.write_bytes(parts[: parts.rindex(b"mdat") + 8])
+    check("cut short" in run("encode", long, coded, *EXACT, code=4), "the last fragment cut")
+
+
+def test_damaged_header(folder: Path) -> None:
+    """What `ffmpeg -xerror` accepts of a transport stream with a damaged picture is coded, with a warning; the rest is not."""
+    whole, broken, coded = folder / "whole.ts", folder / "broken.ts", folder / "broken.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=2", "-c:v", "mpeg2video", "-bf", "2", whole)
+    data = whole.read_bytes()
+    at = data.index(b"\0\0\1\0")  # the header of the first picture
+    codes = set()
+    for what, place, new in (("no header", at, b"\x55" * 9), ("no start code", at + 2, b"\0"), ("another type", at + 5, bytes([data[at + 5] ^ 0x18])),
+                             ("no type", at + 5, bytes([data[at + 5] ^ 0x38]))):  # fmt: skip
+        broken.write_bytes(data[:place] + new + data[place + len(new) :])
+        judged = subprocess.run(["ffmpeg", "-v", "error", "-xerror", "-nostdin", "-i", str(broken), "-f", "null", "-"], capture_output=True)
+        code = 4 if judged.returncode else 0
+        codes.add(code)
+        said = run("encode", broken, coded, *EXACT, code=code)
+        check(code == 4 or "warning: " in said and "FFmpeg complained" in said, f"{what}: {said}")
+    check(codes == {0, 4}, f"all damage is judged alike: {codes}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -101,6 +162,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_alpha(Path(name))
         test_named(Path(name))
+        test_encrypted(Path(name))
+        test_long_box(Path(name))
+        test_damaged_header(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -312,6 +312,10 @@ def test_names(folder: Path) -> None:
         for command in (["encode", folder / f"{name}.fits", coded, "-y"], ["info", folder / f"{name}.fits"]):
             said = run(*command, code=5)
             check(told in said, f"{command[0]} of FITS, {name}: {said}")
+    cards = ("SIMPLE  =                    T", "BITPIX  =                   16", "NAXIS   =                    2",
+             "NAXIS1  =                    8", "NAXIS2  =                    2")  # fmt: skip
+    (folder / "picture.fits").write_bytes(unit(*cards) + struct.pack(">16h", *range(100, 116)).ljust(2880, b"\0"))
+    check("which FFmpeg stretches" in run("encode", folder / "picture.fits", coded, "-y"), "values of FITS")
     rows = bytes([0xFE, 7, 0x80])  # three of a kind, and nothing
     head = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 3, 2, 3, 8, 3) + bytes(12) + b"\0\1"
     (folder / "nothing.psd").write_bytes(head + b"\0\3" * 6 + rows * 6)

@@ -138,12 +138,34 @@ PictureDecoder::PictureDecoder(const std::string& path, Source source, const std
       recover_(options.recover),
       complaints_(std::move(complaints)) {
   if (source_) missing_bytes_ = bytes_missing_at_end(*source_);
-  require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
+  const bool may_be_whole = missing_bytes_ > 0 && lacks_samples_alone(*source_);
+  require(recover_ || missing_bytes_ == 0 || may_be_whole, ErrorKind::kBadStream,
           name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
   open_input(path, demuxer, options);
+  if (may_be_whole && has_all_samples()) {
+    if (complaints_) complaints_->add("its end", std::to_string(missing_bytes_) + " bytes without samples are missing");
+    missing_bytes_ = 0;
+  }
+  require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
+          name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
   open_decoder(threads, device);
   frame_ = make_frame();
   packet_ = make_packet();
+}
+
+/// Whether all samples of all tracks are in the file, by the index of the demuxer, which has them all.
+bool PictureDecoder::has_all_samples() const {
+  const auto size = static_cast<std::int64_t>(source_->size().value_or(0));
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    AVStream* const stream = input_->streams[i];
+    const int count = avformat_index_get_entries_count(stream);
+    if (count == 0 || count < stream->nb_frames) return false;
+    for (int at = 0; at < count; ++at) {
+      const AVIndexEntry* const entry = avformat_index_get_entry(stream, at);
+      if (entry == nullptr || entry->pos < 0 || entry->pos > size - entry->size) return false;
+    }
+  }
+  return true;
 }
 
 /// The demuxer for the contents of the file.
@@ -196,8 +218,10 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   require(source_ == nullptr || source_->size() || !needs_file(*input_, *stream_), ErrorKind::kUnsupported,
           name_ + ": FFmpeg reads pictures of this type (" + avcodec_get_name(stream_->codecpar->codec_id) +
               ") from files alone; write it to a file first");
-  require(av_dict_get(input_->metadata, "ASF_Protection_Type", nullptr, 0) == nullptr, ErrorKind::kUnsupported,
-          name_ + " is encrypted; decrypt it first");
+  // Of WebM the demuxer says it here, of MP4 of each packet.
+  require(av_dict_get(input_->metadata, "ASF_Protection_Type", nullptr, 0) == nullptr &&
+              av_dict_get(stream_->metadata, "enc_key_id", nullptr, 0) == nullptr,
+          ErrorKind::kUnsupported, name_ + " is encrypted; decrypt it first");
 }
 
 void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {

@@ -86,6 +86,7 @@ class PictureDecoder {
   bool go_on_behind_damage();
   bool begins_behind_damage();
   void refuse_misread() const;
+  bool has_all_samples() const;
   void note_sent(const AVPacket& packet);
   void send_packet();
   bool read_packet();

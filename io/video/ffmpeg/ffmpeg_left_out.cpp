@@ -557,6 +557,8 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   const bool has_alpha = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 &&
                          (format->flags & AV_PIX_FMT_FLAG_PAL) == 0;  // of which the mask of an icon is none
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  if (coded.codec_id == AV_CODEC_ID_FITS)
+    all.emplace_back("the values themselves, which FFmpeg stretches, the least to 0 and the largest to white");
   if (coded.codec_id == AV_CODEC_ID_PHOTOCD) all.emplace_back("Photo CD's colours (YCC), of which FFmpeg makes YCbCr");
   if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
     all.emplace_back("the sixteenth bit of pixels");
