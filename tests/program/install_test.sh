@@ -90,8 +90,9 @@ fi
 page=$stage/share/man/man1/trivelet.1
 for command in $("$program" --help | awk '/^Subcommands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'); do
   check "man page of $command" has "$page" "^\.SS trivelet $command\$"
+  sed -n "/^\.SS trivelet $command\$/,/^\.SS/p" "$page" | sed 's/\\-/-/g' >"$work/section"
   for option in $("$program" "$command" --help | grep -oE '^ +(-[a-z],)?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
-    check "man page, $command $option" has <(sed -n "/^\.SS trivelet $command\$/,/^\.SS/p" "$page" | sed 's/\\-/-/g') "^\.BR .*$option"
+    check "man page, $command $option" has "$work/section" "^\.BR .*$option"
   done
 done
 for section in EXAMPLES ENVIRONMENT 'SEE ALSO'; do check "man page, $section" has "$page" "^\.SH $section\$"; done
