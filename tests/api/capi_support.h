@@ -32,7 +32,7 @@ void* reference_decode_volume(const void* stream, size_t size, const uint64_t re
                               size_t* bytes);
 
 /* capi_memory_test.c and capi_packets_test.c: how many checks failed. */
-int test_memory(void);
+int test_memory(int emulated);
 int test_packets(void);
 
 /* 1 where the device of `coding` may be a GPU. */

@@ -930,7 +930,7 @@ static void test_bounds(void) {
   }
 }
 
-/* capi_test [gpu]: all of it, or what a GPU does, where all has been tried without one. */
+/* capi_test [gpu]: all of it, or what an emulated GPU does, where all has been tried without one. */
 int main(int argc, char** argv) {
   const int gpu_alone = argc > 1 && strcmp(argv[1], "gpu") == 0;
   const int device = has_gpu() ? 0 : TVL_CPU;
@@ -978,7 +978,7 @@ int main(int argc, char** argv) {
   test_library();
   for (size_t i = 0; i < sizeof kVideos / sizeof *kVideos; ++i)
     if (!gpu_alone || kVideos[i].device != TVL_CPU) test_video(&kVideos[i]);
-  failures += test_memory();
+  failures += test_memory(gpu_alone);
   if (!gpu_alone) {
     test_strides();
     test_callbacks();
