@@ -35,6 +35,9 @@ struct BackendOptions {
   /// True: CodedGop::samples works for the last GopEncoder::depth() GOPs that were pulled. False: only until the GOP is
   /// given back.
   bool keeps_samples = false;
+  /// Encoders on the CPU: the geometry of GOPs of `frames` frames, for it takes milliseconds to make. `header`: as
+  /// StreamHeader::describe_gop() describes them. Null: the encoder makes its own. Several threads may call it.
+  std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader& header, int frames)> geometry = nullptr;
 };
 
 /// What an encoder decides about a GOP before it is coded.

@@ -19,7 +19,8 @@ class CpuContext {
         headers(h),
         simd(resolve_simd(options.simd)),
         effort(options.effort),
-        pool(options.threads, options.workers) {}
+        pool(options.threads, options.workers),
+        make_geometry_(options.geometry) {}
   CpuContext(const CpuContext&) = delete;
   CpuContext& operator=(const CpuContext&) = delete;
 
@@ -32,7 +33,9 @@ class CpuContext {
   const StreamGeometry& geometry(int frames, const GopMotion* motion) {
     const int levels = motion ? motion->places.levels : 0;
     auto& geometry = geometries_[GopKind(frames, levels, motion ? motion->places.key : GopKey::kFirst)];
-    if (!geometry) geometry = std::make_unique<StreamGeometry>(headers.of(motion), frames);
+    if (!geometry)
+      geometry = make_geometry_ ? make_geometry_(headers.of(motion), frames)
+                                : std::make_shared<StreamGeometry>(headers.of(motion), frames);
     return *geometry;
   }
   /// The quantiser steps of component `c`.
@@ -55,7 +58,8 @@ class CpuContext {
 
  private:
   // Few kinds occur. Coded GOPs refer to them.
-  std::map<GopKind, std::unique_ptr<StreamGeometry>> geometries_;
+  std::map<GopKind, std::shared_ptr<const StreamGeometry>> geometries_;
+  const decltype(BackendOptions::geometry) make_geometry_;
 };
 
 }  // namespace trivelet

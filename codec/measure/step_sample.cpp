@@ -2,9 +2,12 @@
 #include "codec/measure/step_sample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "codec/base/draw.h"
 
@@ -17,29 +20,45 @@ constexpr int kLeastOf = 24;     // minimum number of windows; of fewer the draw
 constexpr double kByActivity = 0.85;
 constexpr int kLeastSide = 64;  // minimum; borders cost more in smaller windows
 
-int sample_at(const VolumeView& v, int frame, int y, int x) {
-  const std::byte* row = v.row(frame, y);
-  if (v.bytes_per_sample == 1)
-    return v.is_signed ? reinterpret_cast<const std::int8_t*>(row)[x] : reinterpret_cast<const std::uint8_t*>(row)[x];
-  return v.is_signed ? reinterpret_cast<const std::int16_t*>(row)[x] : reinterpret_cast<const std::uint16_t*>(row)[x];
-}
+// Estimates the bits of samples from their differences along rows and time, in some rows of some frames.
+class Activity {
+ public:
+  Activity(const VolumeView& v, int bits) : view_(v), unit_(std::exp2(bits - 7)) {
+    for (std::size_t d = 0; d < bits_of_.size(); ++d) bits_of_[d] = difference_bits(static_cast<int>(d));
+  }
+  double window_bits(int y0, int x0, int height, int width) const {
+    if (view_.bytes_per_sample == 1)
+      return view_.is_signed ? sum<std::int8_t>(y0, x0, height, width) : sum<std::uint8_t>(y0, x0, height, width);
+    return view_.is_signed ? sum<std::int16_t>(y0, x0, height, width) : sum<std::uint16_t>(y0, x0, height, width);
+  }
 
-// Estimates the bits of the samples from differences along rows and time, in some rows of some frames.
-double window_activity(const VolumeView& v, int bits, int y0, int x0, int height, int width) {
-  constexpr int kFrames = 4;
-  constexpr int kRows = 8;
-  const double unit = std::exp2(bits - 7);
-  double sum = 0;
-  for (int t = 0; t < v.shape.frames; t += kFrames)
-    for (int y = y0; y < y0 + height; y += kRows)
-      for (int x = x0; x + 1 < x0 + width; ++x) {
-        const int next = std::min(t + 1, v.shape.frames - 1);
-        int d = sample_at(v, t, y, x) - sample_at(v, t, y, x + 1);
-        if (next > t) d -= sample_at(v, next, y, x) - sample_at(v, next, y, x + 1);
-        sum += std::log2(1 + std::abs(d) / unit);
+ private:
+  double difference_bits(int d) const { return std::log2(1 + d / unit_); }
+
+  template <class Sample>
+  double sum(int y0, int x0, int height, int width) const {
+    constexpr int kFrames = 4;
+    constexpr int kRows = 8;
+    double sum = 0;
+    for (int t = 0; t < view_.shape.frames; t += kFrames)
+      for (int y = y0; y < y0 + height; y += kRows) {
+        const auto* now = reinterpret_cast<const Sample*>(view_.row(t, y)) + x0;
+        const bool is_last = t + 1 == view_.shape.frames;
+        const auto* next = is_last ? nullptr : reinterpret_cast<const Sample*>(view_.row(t + 1, y)) + x0;
+        for (int x = 0; x + 1 < width; ++x) {
+          int d = now[x] - now[x + 1];
+          if (next) d -= next[x] - next[x + 1];
+          const auto size = static_cast<std::size_t>(std::abs(d));
+          sum += size < bits_of_.size() ? bits_of_[size] : difference_bits(std::abs(d));
+        }
       }
-  return sum;
-}
+    return sum;
+  }
+
+  const VolumeView view_;
+  const double unit_;
+  std::array<double, 1024> bits_of_{};  // by the difference; larger ones are rare
+};
 
 }  // namespace
 
@@ -102,17 +121,18 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
   if (columns * rows < kLeastOf) return;
   std::vector<double> activities;
   std::vector<double> sizes;
+  const Activity activity(gop.plane(0), video.format.bits);
   const auto extent = [side](int i, int length) { return std::min(side, length - i * side); };
   for (int i = 0; i < rows * columns; ++i) {
     const int height = extent(i / columns, video.height);
     const int width = extent(i % columns, video.width);
-    activities.push_back(
-        window_activity(gop.plane(0), video.format.bits, i / columns * side, i % columns * side, height, width));
+    activities.push_back(activity.window_bits(i / columns * side, i % columns * side, height, width));
     sizes.push_back(static_cast<double>(height) * width);
   }
   double all = 0;
   for (const double a : activities) all += a;
   activity_ = all / static_cast<double>(header.samples(gop.frames()));
+  std::map<std::pair<int, int>, std::shared_ptr<const StreamGeometry>> geometries;  // by width and height
   for (const Drawn& d : draw(activities, sizes, kByActivity, kWindowDraws)) {
     const int row = static_cast<int>(d.which) / columns;
     const int column = static_cast<int>(d.which) % columns;
@@ -132,7 +152,11 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
             v.row(f, y) + static_cast<std::ptrdiff_t>(x) * v.bytes_per_sample, v.row_stride};
       }
     w->samples = Gop(w->header.video, frames);
-    w->coder = cpu_backend().make_encoder(w->header, {1, simd});
+    auto& geometry = geometries[{w->header.video.width, w->header.video.height}];
+    if (!geometry) geometry = std::make_shared<StreamGeometry>(w->header.describe_gop(0, GopKey::kFirst), gop.frames());
+    BackendOptions options{1, simd};
+    options.geometry = [geometry](const StreamHeader&, int) { return geometry; };  // the sample has no motion
+    w->coder = cpu_backend().make_encoder(w->header, options);
     windows_.push_back(std::move(w));
   }
 }
