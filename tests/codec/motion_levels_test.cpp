@@ -34,6 +34,13 @@ Clip partly_moving_clip(int width, int height, const char* format, int gops) {
   return clip;
 }
 
+/// Made once, for several tests take it: GOPs of three levels and of one take turns.
+const std::vector<std::byte>& stream_of_turns() {
+  static const std::vector<std::byte> stream =
+      encode(partly_moving_clip(48, 40, "yuv420p", 4), with_motion(kFramesOfGop));
+  return stream;
+}
+
 /// The headers of a stream and of its GOPs.
 struct HeadersOfStream {
   StreamHeader stream;
@@ -97,7 +104,7 @@ TEST(LevelChoice, TakesPicturesAndGopsOfAnySize) {
 
 TEST(MotionLevels, EachGopHasItsOwn) {
   const Clip clip = partly_moving_clip(48, 40, "yuv420p", 4);
-  const HeadersOfStream by_gop(encode(clip, with_motion(kFramesOfGop)));
+  const HeadersOfStream by_gop(stream_of_turns());
   EXPECT_TRUE(by_gop.stream.levels_by_gop);
   EXPECT_EQ(by_gop.levels(), (std::vector<int>{3, 1, 3, 1}));
   // A GOP refers to the one before whatever levels that one has.
@@ -142,7 +149,7 @@ TEST(MotionLevels, StreamsDependNeitherOnThreadsNorOnInstructions) {
 // Frames at places that are multiples of 2^n remain, of GOPs with fewer levels than n, too: all are evenly spaced.
 TEST(MotionLevels, LowerFrameRatesAreEven) {
   const Clip clip = partly_moving_clip(48, 40, "yuv420p", 4);
-  const std::vector<std::byte> stream = encode(clip, with_motion(kFramesOfGop));
+  const std::vector<std::byte>& stream = stream_of_turns();
   for (const int reduce : {0, 1}) {
     const std::vector<Gop> whole = decode(stream, {.reduce = reduce, .threads = 2});
     for (int n = 1; n <= 3; ++n) {
@@ -171,8 +178,7 @@ TEST(MotionLevels, LowerFrameRatesAreEven) {
 
 // What is left of a stream without its finest levels decodes to what the whole one decodes to without them.
 TEST(MotionLevels, ExtractsLeaveOutTheLevelsThatEachGopHas) {
-  const Clip clip = partly_moving_clip(48, 40, "yuv420p", 4);
-  const std::vector<std::byte> stream = encode(clip, with_motion(kFramesOfGop));
+  const std::vector<std::byte>& stream = stream_of_turns();
   for (int n = 1; n <= 3; ++n) {
     MemorySource source(stream.data(), stream.size());
     MemorySink sink;
