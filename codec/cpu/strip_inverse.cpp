@@ -38,10 +38,12 @@ Field<T> frame_of(const Field<T>& field, int t) {
   return one;
 }
 
+// Makes room for `shape`; what was in the memory is lost before there is more.
 template <class T>
-Field<T> field_in(LargeVector<T>& memory, const Shape& shape) {
-  if (memory.size() < shape.samples()) memory.resize(shape.samples());
-  return packed_field(memory.data(), shape);
+void reserve(LargeVector<T>& memory, const Shape& shape) {
+  if (memory.size() >= shape.samples()) return;
+  LargeVector<T>().swap(memory);
+  memory.resize(shape.samples());
 }
 
 }  // namespace
@@ -64,18 +66,20 @@ void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std
   coarse.spatial_levels -= kFineLevels;
   fine.spatial_levels = kFineLevels;
   time.spatial_levels = 0;
-  const Field<T> low =
-      field_in(memory.low, {shape.frames, low_length(shape.height, kFineLevels), low_length(shape.width, kFineLevels)});
+  const Shape small{shape.frames, low_length(shape.height, kFineLevels), low_length(shape.width, kFineLevels)};
+  reserve(memory.low, small);
+  const Field<T> low = packed_field(memory.low.data(), small);
   for_frames(shape.frames, pool, [&](int t, ThreadPool& threads) {
     const Field<T> frame = frame_of(low, t);
     const ZeroPatches left_out = patches.read_low(t, kFineLevels, frame);
     inverse_transform<T>(frame, coarse, threads, simd, {}, &left_out);
   });
   const int rows = ceil_div(ceil_div(shape.height, strips), 1 << kFineLevels) << kFineLevels;
+  reserve(memory.strip, {shape.frames, std::min(rows + 2 * kOverlap, shape.height), shape.width});
   for (int first = 0; first < shape.height; first += rows) {
     const int end = std::min(first + rows, shape.height);
     const int from = std::max(0, first - kOverlap), to = std::min(shape.height, end + kOverlap);
-    const Field<T> strip = field_in(memory.strip, {shape.frames, to - from, shape.width});
+    const Field<T> strip = packed_field(memory.strip.data(), {shape.frames, to - from, shape.width});
     for_frames(shape.frames, pool, [&](int t, ThreadPool& threads) {
       const Field<T> frame = frame_of(strip, t);
       for (int y = 0; y < to - from; y += 1 << kFineLevels)
