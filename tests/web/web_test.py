@@ -168,7 +168,8 @@ def test_memory(app: Path, folder: Path) -> None:
         for threads, got in zip((1, 2), in_node(app, folder, asked)):
             what = f"node, 1080p, {name}, {threads} threads"
             check(got.get("md5", "none") in wanted, f"{what}: {got}, not {wanted}")
-            check(got.get("heap", 1e9) <= 300e6, f"{what}: {got.get('heap')} bytes of memory")
+            most = 300e6 if name == "still" else 340e6
+            check(got.get("heap", 1e9) <= most, f"{what}: {got.get('heap')} bytes of memory")
 
 
 # ---- the page
