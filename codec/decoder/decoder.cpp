@@ -274,7 +274,13 @@ void Decoder::State::read_all(StageQueue<ReadPacket>& to, std::size_t gops, int 
 }
 
 Decoder::State::Reader::Reader(State& s, std::size_t ahead, std::size_t gops, int threads) : packets(ahead) {
-  worker.begin([this, &s, gops, threads] { s.read_all(packets, gops, threads); });
+  worker.begin([this, &s, gops, threads] {
+    try {
+      s.read_all(packets, gops, threads);
+    } catch (...) {  // out of memory: pop() throws it
+      packets.close(std::current_exception());
+    }
+  });
 }
 
 Decoder::State::Reader::~Reader() { packets.stop(); }

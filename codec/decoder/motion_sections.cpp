@@ -55,11 +55,16 @@ void MotionSections::decode(ThreadPool* pool) {
 }
 
 MotionReaders::MotionReaders(int threads) : waiting_(kMostWaiting) {
-  for (int i = 0; i < threads; ++i)
-    if (!workers_.emplace_back("read vectors").try_begin([this] { run(); })) {
-      workers_.pop_back();
-      break;
-    }
+  try {
+    for (int i = 0; i < threads; ++i)
+      if (!workers_.emplace_back("read vectors").try_begin([this] { run(); })) {
+        workers_.pop_back();
+        break;
+      }
+  } catch (...) {
+    waiting_.stop();  // else those that were started would wait, and this for them
+    throw;
+  }
 }
 
 MotionReaders::~MotionReaders() { waiting_.stop(); }
