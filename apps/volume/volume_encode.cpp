@@ -59,7 +59,7 @@ class FileSlices final : public SliceSource {
 double max_error_of(const VolumeCoding& coding, const io::VolumeInfo& info) {
   if (coding.max_error_hu < 0) return coding.params.max_error;
   require(info.slope != 0, ErrorKind::kBadArgument, "--max-error-hu: the volume's slope is 0");
-  return coding.max_error_hu / std::max(std::fabs(info.slope), info.largest_slope);
+  return coding.max_error_hu / (info.largest_slope > 0 ? info.largest_slope : std::fabs(info.slope));
 }
 
 std::string result_text(const VolumeResult& r) {

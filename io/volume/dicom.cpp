@@ -273,7 +273,14 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
     same_scale = same_scale && d.one_scale && d.geometry.slope == info.slope && d.geometry.intercept == info.intercept;
     info.largest_slope = std::max(info.largest_slope, d.largest_slope);
   }
-  if (!same_scale) remarks.push_back("the rescale slope differs from slice to slice (kept with every file)");
+  if (!same_scale) {  // no slope would be right for all
+    info.slope = 1;
+    info.intercept = 0;
+    remarks.push_back(
+        "the rescale slope differs from slice to slice: DICOM files keep it, other formats get the stored values "
+        "without "
+        "a slope");
+  }
   const std::string& colours = slices.front().found.photometric;
   if (colours.rfind("YBR", 0) == 0)
     remarks.push_back("colours are " + printable(colours) + ", luminance and two differences, not red, green and blue");

@@ -29,7 +29,7 @@ def element(group, number, vr, value):
     return head + (struct.pack("<HI", 0, len(value)) if vr == "OW" else struct.pack("<H", len(value))) + value
 
 
-def dicom(series, number, description, instance, z, size, pixels):
+def dicom(series, number, description, instance, z, size, pixels, slope=None):
     short = lambda group, e, value: element(group, e, "US", struct.pack("<H", value))
     return b"".join([
         bytes(128), b"DICM", element(2, 0x10, "UI", "1.2.840.10008.1.2.1"),
@@ -37,7 +37,9 @@ def dicom(series, number, description, instance, z, size, pixels):
         element(0x20, 0x0E, "UI", series), element(0x20, 0x11, "IS", str(number)), element(0x20, 0x13, "IS", str(instance)),
         element(0x20, 0x32, "DS", f"0\\0\\{z}"), element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0"),
         short(0x28, 2, 1), short(0x28, 0x10, size), short(0x28, 0x11, size), element(0x28, 0x30, "DS", "1\\1"),
-        short(0x28, 0x100, 16), short(0x28, 0x103, 0), element(0x7FE0, 0x10, "OW", pixels)])
+        short(0x28, 0x100, 16), short(0x28, 0x103, 0),
+        *([element(0x28, 0x1052, "DS", "0"), element(0x28, 0x1053, "DS", str(slope))] if slope else []),
+        element(0x7FE0, 0x10, "OW", pixels)])
 
 
 # UID, number, description, side of a picture, places, points in time
@@ -105,6 +107,27 @@ def test_5000_files(folder):
     y4m = os.path.join(folder, "v.y4m")
     open(y4m, "wb").write(b"YUV4MPEG2 W2 H2 F25:1 Cmono\nFRAME\n1234")
     run("encode", y4m, coded, "-y", "--series", "2", code=2)
+
+
+def test_own_slopes(folder):
+    """Where every slice has its own slope no other format gets one: it would be wrong for all slices but one."""
+    for name, slopes in (("own", (0.25, 2.5, 40)), ("same", (0.25, 0.25, 0.25))):
+        slices, coded, image = (os.path.join(folder, name + end) for end in ("", ".tvl", ".nii"))
+        os.mkdir(slices)
+        pixels = struct.pack("<64H", *range(64))
+        files = [dicom("1.2.826.0.1.7", 1, "PET", z + 1, z, 8, pixels, slope) for z, slope in enumerate(slopes)]
+        for z, data in enumerate(files):
+            with open(os.path.join(slices, f"{z}.dcm"), "wb") as f:
+                f.write(data)
+        said = run("encode", slices, coded)
+        check(("the stored values without a slope" in said) == (name == "own"), f"{name} slopes: {said}")
+        run("decode", coded, image, "-y")
+        header = open(image, "rb").read(352)
+        check(struct.unpack_from("<2f", header, 112) in (((1.0, 0.0), (0.0, 0.0)) if name == "own" else ((0.25, 0.0),)),
+              f"{name} slopes: {struct.unpack_from('<2f', header, 112)} in NIfTI")
+        again = os.path.join(folder, name + "_again")
+        run("decode", coded, again)
+        check([open(os.path.join(again, f"{z}.dcm"), "rb").read() for z in range(3)] == files, f"{name} slopes: the files")
 
 
 def test_with_pydicom(folder):
@@ -177,6 +200,7 @@ def test_with_pydicom(folder):
 
 start = time.monotonic()
 with tempfile.TemporaryDirectory() as folder:
+    test_own_slopes(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
