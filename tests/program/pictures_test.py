@@ -325,6 +325,19 @@ def test_names(folder: Path) -> None:
     run("encode", folder / "plain.psd", coded, "-y")
 
 
+def four_inks(transform: int) -> bytes:
+    """A grey JPEG of 8x8 in CMYK (transform 0) or YCCK (2), as Adobe's marker says."""
+    def segment(marker: int, body: bytes) -> bytes:
+        return bytes([0xFF, marker]) + struct.pack(">H", 2 + len(body)) + body
+
+    inks = b"\1\2\3\4"
+    return b"\xff\xd8" + b"".join([
+        segment(0xEE, b"Adobe\0\x64" + bytes(4) + bytes([transform])), segment(0xDB, b"\0" + b"\1" * 64),
+        segment(0xC0, struct.pack(">BHHB", 8, 8, 8, 4) + b"".join(bytes([i, 0x11, 0]) for i in inks)),
+        segment(0xC4, b"\0\1" + bytes(16)), segment(0xC4, b"\x10\1" + bytes(16)),
+        segment(0xDA, b"\4" + b"".join(bytes([i, 0]) for i in inks) + b"\0\x3f\0")]) + b"\0\xff\xd9"  # fmt: skip
+
+
 def test_left_out(folder: Path) -> None:
     """What a picture's file holds beside the samples that FFmpeg gives is named once, by encode and by info."""
     exif = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
@@ -343,6 +356,8 @@ def test_left_out(folder: Path) -> None:
         "two.tif": (tiff(2, {274: 6}, ">"), "1 more picture, orientation 6"),
         "cmyk.tif": (tiff(1, {262: 5, 277: 4}), cmyk),
         "cmyk.psd": (photoshop, cmyk),
+        "cmyk.jpg": (four_inks(0), cmyk),
+        "ycck.jpg": (four_inks(2), cmyk),
         "plain.png": (png(), ""),
         "turned.png": (png((b"eXIf", exif)), "orientation 6"),
         "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),

@@ -551,8 +551,9 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   if (file && file->orientation > 1 && !is_turned) all.push_back("orientation " + std::to_string(file->orientation));
   if (const AVFrameSideData* profile = av_frame_get_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE))
     all.push_back("colour profile (ICC, " + std::to_string(profile->size) + " bytes)");
-  // Of JPEG in CMYK FFmpeg makes RGB that is opaque; JPEG has no alpha.
-  if (coded.codec_id == AV_CODEC_ID_MJPEG && frame.format == AV_PIX_FMT_GBRAP) all.emplace_back(kCmyk);
+  // Of JPEG in CMYK or YCCK FFmpeg makes RGB or YUV that is opaque; JPEG has no alpha.
+  if (coded.codec_id == AV_CODEC_ID_MJPEG && (frame.format == AV_PIX_FMT_GBRAP || frame.format == AV_PIX_FMT_YUVA444P))
+    all.emplace_back(kCmyk);
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   const bool has_alpha = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 &&
                          (format->flags & AV_PIX_FMT_FLAG_PAL) == 0;  // of which the mask of an icon is none
