@@ -131,7 +131,7 @@ TEST(MotionSections, DamageIsWhatItIsWithoutReaders) {
     return out;
   };
   int damaged = 0;
-  for (std::size_t at = stream.size() / 8; at < stream.size(); at += 401) {
+  for (std::size_t at = stream.size() / 8; at < stream.size(); at += 1511) {
     std::vector<std::byte> other = stream;
     other[at] ^= std::byte{0x55};
     try {
@@ -146,7 +146,7 @@ TEST(MotionSections, DamageIsWhatItIsWithoutReaders) {
       EXPECT_NE(e.kind(), ErrorKind::kInternal) << at;
     }
   }
-  EXPECT_GT(damaged, 3);
+  EXPECT_GT(damaged, 1);
 }
 
 }  // namespace
