@@ -325,6 +325,19 @@ def test_names(folder: Path) -> None:
     run("encode", folder / "plain.psd", coded, "-y")
 
 
+def test_orientations(folder: Path) -> None:
+    """The turn of each of EXIF's orientations; of those that mirror, the turn behind the mirroring, which is named."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x8", "-frames:v", 1, folder / "plain.jpg")
+    plain, coded = (folder / "plain.jpg").read_bytes(), folder / "turned.tvl"
+    for orientation, turn in enumerate((0, 0, 180, 180, 270, 90, 90, 270), 1):
+        exif = b"Exif\0\0MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, orientation, 0, 0)
+        (folder / "turned.jpg").write_bytes(plain[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(exif)) + exif + plain[2:])
+        said = run("encode", folder / "turned.jpg", coded, "-y")
+        check(("mirroring" in said) == (orientation in (2, 4, 5, 7)), f"orientation {orientation}: {said}")
+        found = json.loads(run("info", "--json", coded))["video"]["rotation"]
+        check(found == turn, f"orientation {orientation}: turned by {found} degrees, not {turn}")
+
+
 def four_inks(transform: int) -> bytes:
     """A grey JPEG of 8x8 in CMYK (transform 0) or YCCK (2), as Adobe's marker says."""
     def segment(marker: int, body: bytes) -> bytes:
@@ -451,6 +464,7 @@ def main() -> int:
             run("encode", clips[clip], folder / f"{clip}.tvl", "--lossless")
         test_formats(folder, clips)
         test_sequences(folder, clips)
+        test_orientations(folder)
         test_left_out(folder)
         test_names(folder)
         test_misread(folder)

@@ -1,5 +1,6 @@
 #include "io/video/ffmpeg/ffmpeg_description.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -18,9 +19,17 @@ const std::int32_t* display_matrix(const AVStream& stream, const AVFrame& first)
   return reinterpret_cast<const std::int32_t*>(bytes);
 }
 
-/// Degrees clockwise from a display matrix, to the nearest quarter turn.
+/// Whether a display matrix also changes left and right.
+bool mirrors(const std::int32_t* m) { return static_cast<double>(m[0]) * m[4] < static_cast<double>(m[1]) * m[3]; }
+
+/// Degrees clockwise from a display matrix, to the nearest quarter turn. Of one that mirrors: those that follow the
+/// mirroring of left and right.
 int rotation_of(const std::int32_t* matrix) {
-  const double counterclockwise = av_display_rotation_get(matrix);
+  std::int32_t turn[9];
+  std::copy_n(matrix, 9, turn);
+  if (mirrors(matrix))
+    for (const int i : {0, 1}) turn[i] = static_cast<std::int32_t>(-std::int64_t{turn[i]});
+  const double counterclockwise = av_display_rotation_get(turn);
   if (std::isnan(counterclockwise)) return 0;
   const int quarters = static_cast<int>(std::lround(-counterclockwise / 90.0));
   return ((quarters % 4) + 4) % 4 * 90;
@@ -75,7 +84,7 @@ VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AV
 
 bool is_mirrored(const PictureDecoder& decoder, const AVFrame& first) {
   const std::int32_t* m = display_matrix(decoder.stream(), first);
-  return m != nullptr && static_cast<double>(m[0]) * m[4] < static_cast<double>(m[1]) * m[3];
+  return m != nullptr && mirrors(m);
 }
 
 double seconds_of(const PictureDecoder& decoder) {
