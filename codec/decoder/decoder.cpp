@@ -253,10 +253,10 @@ void Decoder::State::complete(ReadPacket& read, MotionReaders* readers) {
 }
 
 // Reads packets to the end of the stream, or until `to` is stopped.
-void Decoder::State::read_all(StageQueue<ReadPacket>& to, std::size_t gops, int threads) {
+void Decoder::State::read_all(StageQueue<ReadPacket>& to, int gops) {
   std::deque<ReadPacket> received;  // not completed yet
   std::optional<MotionReaders> readers;
-  if (gops > 1) readers.emplace(threads);
+  if (gops > 1) readers.emplace(gops);
   const auto is_done = [&](const ReadPacket& read) {
     return !read.packet || read.packet->head.motion.empty() || !readers || readers->is_done(read.packet->motion);
   };
@@ -265,7 +265,8 @@ void Decoder::State::read_all(StageQueue<ReadPacket>& to, std::size_t gops, int 
     ReadPacket& last = received.back();
     more = last.packet || last.error;
     if (readers && last.packet && !last.packet->head.motion.empty()) readers->begin(last.packet->motion);
-    while (!received.empty() && (!more || received.size() >= gops || is_done(received.front()))) {
+    while (!received.empty() &&
+           (!more || received.size() >= static_cast<std::size_t>(gops) || is_done(received.front()))) {
       complete(received.front(), readers ? &*readers : nullptr);
       if (!to.push(std::move(received.front()))) return;
       received.pop_front();
@@ -273,10 +274,10 @@ void Decoder::State::read_all(StageQueue<ReadPacket>& to, std::size_t gops, int 
   }
 }
 
-Decoder::State::Reader::Reader(State& s, std::size_t ahead, std::size_t gops, int threads) : packets(ahead) {
-  worker.begin([this, &s, gops, threads] {
+Decoder::State::Reader::Reader(State& s, std::size_t ahead, int gops) : packets(ahead) {
+  worker.begin([this, &s, gops] {
     try {
-      s.read_all(packets, gops, threads);
+      s.read_all(packets, gops);
     } catch (...) {  // out of memory: pop() throws it
       packets.close(std::current_exception());
     }
@@ -302,8 +303,7 @@ void Decoder::State::begin_reading() {
         std::clamp<std::uint64_t>(params.limits.memory / 8 / bytes, 1, static_cast<std::uint64_t>(gops)));
   }
   try {
-    reader.emplace(*this, static_cast<std::size_t>(std::clamp(depth, 1, kMostAhead)), static_cast<std::size_t>(gops),
-                   gops);
+    reader.emplace(*this, static_cast<std::size_t>(std::clamp(depth, 1, kMostAhead)), gops);
   } catch (const std::system_error&) {  // the system starts no more threads
   }
 }

@@ -67,8 +67,8 @@ struct Decoder::State : StreamLayout {
   };
   /// A thread that reads packets while earlier ones are decoded. While it runs, only it uses the reading half below.
   struct Reader {
-    /// Reads `ahead` packets ahead. Up to `gops` of them, more than 1, have their motion decoded by `threads` threads.
-    Reader(State& s, std::size_t ahead, std::size_t gops, int threads);
+    /// Reads `ahead` packets ahead. With more than one of `gops` as many threads decode the motion of a GOP each.
+    Reader(State& s, std::size_t ahead, int gops);
     ~Reader();
     StageQueue<ReadPacket> packets;
     Worker worker{"read packets"};  ///< last member: its thread ends first
@@ -219,7 +219,7 @@ struct Decoder::State : StreamLayout {
   ReadPacket read_next();
   /// Completes it. `readers`, if not null, have decoded or decode its motion.
   void complete(ReadPacket& read, MotionReaders* readers);
-  void read_all(StageQueue<ReadPacket>& to, std::size_t gops, int threads);
+  void read_all(StageQueue<ReadPacket>& to, int gops);
   void begin_reading();
   /// Gives the backend as many GOPs as it can take.
   void read_ahead();
