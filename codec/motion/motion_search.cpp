@@ -71,41 +71,59 @@ void load_row(const Field<std::int32_t>& f, int t, int y, int bits, T* out) {
     for (int x = 0; x < n; ++x) out[x] = searched(in[x], bits, T{});
 }
 
+// Samples beside a row are those at its ends.
+template <class T>
+void pad_row(T* row, int width) {
+  std::fill_n(row, kPad, row[kPad]);
+  std::fill_n(row + kPad + width, kPad, row[kPad + width - 1]);
+}
+
+// Rows above and below a picture, but for `beyond` next to it, are the nearest of these. Plane i.
+template <class T>
+void pad_rows(SearchPicture<T>& p, int i, int beyond) {
+  const auto bytes = static_cast<std::size_t>(p.stride) * sizeof(T);
+  T* const plane = p.planes[i].get();
+  const T* const first = plane + (kPad - beyond) * p.stride;
+  const T* const last = plane + (kPad + p.height + beyond - 1) * p.stride;
+  for (int y = 0; y < kPad - beyond; ++y) std::memcpy(plane + y * p.stride, first, bytes);
+  for (int y = kPad + p.height + beyond; y < p.height + 2 * kPad; ++y) std::memcpy(plane + y * p.stride, last, bytes);
+}
+
 template <class T>
 void load_picture(const Field<std::int32_t>& f, int t, int bits, SearchPicture<T>& p) {
   p.width = f.shape.width;
   p.height = f.shape.height;
   p.stride = p.width + 2 * kPad;
-  T* const plane = p.make_plane(0);
-  for (int y = -kPad; y < p.height + kPad; ++y) {
-    T* row = plane + (y + kPad) * p.stride;
-    if (y > 0 && y >= p.height) {
-      std::memcpy(row, row - p.stride, static_cast<std::size_t>(p.stride) * sizeof(T));
-      continue;
-    }
-    load_row(f, t, std::max(0, y), bits, row + kPad);
-    std::fill_n(row, kPad, row[kPad]);
-    std::fill_n(row + kPad + p.width, kPad, row[kPad + p.width - 1]);
+  T* const first = p.make_plane(0) + kPad * p.stride;
+  for (int y = 0; y < p.height; ++y) {
+    load_row(f, t, y, bits, first + y * p.stride + kPad);
+    pad_row(first + y * p.stride, p.width);
   }
+  pad_rows(p, 0, 0);
 }
 
-// Planes of three quarters between columns, or between rows of the plane of a quarter between columns. Near the outer
-// edge, where no block is searched, they hold whole samples.
+constexpr int kNear = 4;  // samples around a picture from which taps may reach into it
+
+// Planes of three quarters between columns, or between rows of the plane of a quarter between columns. In the padding,
+// but for kNear samples around the picture, all taps have one sample, which thus is the result.
 template <class T>
 void interpolate(SearchPicture<T>& p, bool rows, int of, const SadKernels<T>& kernels) {
-  const T* from = p.planes[of].get();
+  static_assert(kNear >= kMotionTapsBefore && kNear >= kMotionTaps - kMotionTapsBefore - 1);
+  const std::ptrdiff_t step = rows ? p.stride : 1;
+  const int beyond = rows ? kNear : 0, left = kPad - kNear, n = p.width + 2 * kNear;
+  const T* const from = p.planes[of].get() + kPad * p.stride;
   T* planes[kQuarters - 1];
-  for (int q = 1; q < kQuarters; ++q) planes[q - 1] = p.make_plane(rows ? q * kQuarters + of : q);
-  const int height = p.height + 2 * kPad, n = static_cast<int>(p.stride), edge = rows ? 0 : kWhole;
-  for (int y = 0; y < height; ++y) {
-    const std::ptrdiff_t at = y * p.stride;
-    const bool copied = rows && (y < kWhole || y >= height - kWhole);
-    if (copied || !rows)
-      for (T* plane : planes) std::memcpy(plane + at, from + at, static_cast<std::size_t>(n) * sizeof(T));
-    if (copied) continue;
-    T* const out[kQuarters - 1] = {planes[0] + at + edge, planes[1] + at + edge, planes[2] + at + edge};
-    kernels.interpolate(from + at + edge, rows ? p.stride : 1, out, n - 2 * edge);
+  for (int q = 1; q < kQuarters; ++q) planes[q - 1] = p.make_plane(rows ? q * kQuarters + of : q) + kPad * p.stride;
+  for (int y = -beyond; y < p.height + beyond; ++y) {
+    const std::ptrdiff_t row = y * p.stride, at = row + left;
+    T* const out[kQuarters - 1] = {planes[0] + at, planes[1] + at, planes[2] + at};
+    kernels.interpolate(from + at, step, out, n);
+    for (T* plane : planes) {
+      std::fill_n(plane + row, left, plane[at]);
+      std::fill_n(plane + at + n, left, plane[at + n - 1]);
+    }
   }
+  for (int q = 1; q < kQuarters; ++q) pad_rows(p, rows ? q * kQuarters + of : q, beyond);
 }
 
 template <class T>
