@@ -155,6 +155,35 @@ def test_damaged_header(folder: Path) -> None:
     check(codes == {0, 4}, f"all damage is judged alike: {codes}")
 
 
+def shown(film: Path) -> list:
+    """When the pictures of the second track are shown, in milliseconds since the first, in the order of decoding."""
+    told = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:1", "-show_entries", "packet=pts_time,size", "-of", "csv", film],
+                          capture_output=True, check=True).stdout.decode()  # fmt: skip
+    packets = [line.split(",")[1:] for line in told.split()]
+    first = min(float(time) for time, _ in packets)
+    return [(round(1000 * (float(time) - first)), size) for time, size in packets]
+
+
+def test_second_picture(folder: Path) -> None:
+    """Matroska does not tell when pictures are decoded: they are shown when they were, in whatever container."""
+    if not knows("-encoders", "libx264"):
+        return
+    for pyramid, adapt in (("none", 0), ("strict", 0), ("normal", 1)):
+        film, coded = folder / "two.mp4", folder / "two.mkv"
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=2", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=2", "-map", "0", "-map", "1",
+               "-c:v:0", "mpeg4", "-bf", "0", "-c:v:1", "libx264", "-bf:v:1", "3", "-x264-params:v:1",
+               f"b-pyramid={pyramid}:b-adapt={adapt}", film)  # fmt: skip
+        wanted = shown(film)
+        check(wanted != sorted(wanted), "pictures of the second track change places")
+        run("encode", film, coded, *EXACT)
+        check(shown(coded) == wanted, f"two tracks, into the stream: {shown(coded)[:8]} instead of {wanted[:8]}")
+        for back in (folder / "back.mkv", folder / "back.mp4"):
+            run("decode", coded, back, "-y")
+            found = shown(back)
+            check(len(found) == len(wanted) and all(abs(a[0] - b[0]) <= 1 and a[1] == b[1] for a, b in zip(wanted, found)),
+                  f"two tracks, into {back.name}: {found[:8]} instead of {wanted[:8]}")  # fmt: skip
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -165,6 +194,7 @@ def main() -> int:
         test_encrypted(Path(name))
         test_long_box(Path(name))
         test_damaged_header(Path(name))
+        test_second_picture(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

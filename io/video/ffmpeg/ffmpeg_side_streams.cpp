@@ -10,6 +10,7 @@
 
 #include "codec/base/frame_times.h"
 #include "io/md5.h"
+#include "io/video/ffmpeg/ffmpeg_decode_times.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
@@ -265,7 +266,8 @@ struct SideStreamCopy::Target {
   AVStream* to = nullptr;
   CodecPtr decoder;  ///< of subtitles that change their form
   CodecPtr encoder;
-  std::unique_ptr<SoundCoder> sound;  ///< that is encoded again
+  std::unique_ptr<SoundCoder> sound;        ///< that is encoded again
+  std::optional<DecodeTimes> decode_times;  ///< of pictures of which a container does not tell them
   std::int64_t last_dts = AV_NOPTS_VALUE;
   std::optional<std::int64_t> delay;  ///< added to times, which a reader takes off again; null: not yet looked for
   // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
@@ -652,6 +654,8 @@ void SideStreamCopy::finish(std::int64_t us) {
   if (options_.before_last_frame) end_us_ = us;
   write_until(options_.before_last_frame ? us : INT64_MAX);
   for (const auto& [index, target] : targets_)
+    if (target->decode_times) target->decode_times->finish([&t = *target, this](AVPacket& p) { send(t, p); });
+  for (const auto& [index, target] : targets_)
     if (target->sound) target->sound->finish([&t = *target, this](AVPacket& coded) { send_recoded(t, coded); });
   for (const auto& [index, target] : targets_)
     if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder && target->from)
@@ -666,6 +670,11 @@ void SideStreamCopy::write(Target& target, AVPacket& packet) {
   if (packet.dts != AV_NOPTS_VALUE) packet.dts = add_times(packet.dts, offset);
   if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
   av_packet_rescale_ts(&packet, base, target.to->time_base);
+  const AVCodecParameters& codec = *target.from->codecpar;
+  if (codec.codec_type == AVMEDIA_TYPE_VIDEO && packet.dts == AV_NOPTS_VALUE && !target.decode_times)
+    target.decode_times.emplace(codec.video_delay);
+  if (target.decode_times && packet.pts != AV_NOPTS_VALUE)
+    return target.decode_times->add(packet, [&](AVPacket& p) { send(target, p); });
   send(target, packet);
 }
 
