@@ -62,7 +62,9 @@ class CpuDecoder final : public GopDecoder {
     }
     if (!received_) return false;
     const LayeredGop& in = *std::exchange(received_, nullptr);
-    if (in.motion && !in.only_keys && !header_.colour_transform)
+    if (in.only_keys)
+      header_.lossless ? decode_keys<std::int32_t>(in, gop) : decode_keys<float>(in, gop);
+    else if (in.motion && !header_.colour_transform)
       header_.lossless ? decode_moving<std::int32_t>(in, gop) : decode_moving<float>(in, gop);
     else
       header_.lossless ? decode_in_groups<std::int32_t>(in, gop) : decode_in_groups<float>(in, gop);
@@ -148,7 +150,7 @@ class CpuDecoder final : public GopDecoder {
     const std::vector<Shape> shapes = shapes_of(r);
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
-    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d && !in.only_keys ? &left_out : nullptr;
+    std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &left_out : nullptr;
     for (int first = 0; first < static_cast<int>(shapes.size());) {
       if (takes_strips(in, r, first)) {
         decode_strips<T>(in, r, first++, gop);
@@ -158,10 +160,7 @@ class CpuDecoder final : public GopDecoder {
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       left_out.clear();
       decode_group(in, r, first, fields, zeros);
-      if (in.only_keys)
-        inverse_keys(described_, r, first, fields);
-      else
-        inverse_group(described_, r, first, fields, gop, zeros);
+      inverse_group(described_, r, first, fields, gop, zeros);
       first = end;
     }
     end_inverse(described_);
@@ -205,6 +204,28 @@ class CpuDecoder final : public GopDecoder {
       const StageTimer timer(transform_time_, pool_times());
       MotionFrames frames = inverse_space(in, r, c, patches);
       motion_.inverse(frames, c, *in.motion, r.reduction, keys_of(described_), gop);
+    }
+    end_inverse(described_);
+  }
+
+  // Makes the keys of a GOP, of which nothing but the lowest temporal band was received: no other frame takes memory.
+  template <class T>
+  void decode_keys(const LayeredGop& in, Gop& gop) {
+    const StreamHeader& header = headers_.of(in.motion.get());
+    describe(in, Reduced(header, reduction_, in.frames), described_);
+    begin_inverse(described_, gop);
+    groups_.release();
+    Reduction to_keys = reduction_;
+    to_keys.temporal = in.motion->places.levels;
+    const Reduced r(header, to_keys, in.frames);
+    for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
+      PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
+                            {r.shape(c), r.decomposition(c), header_.lossless});
+      decode_patches(in, c, patches);
+      if (r.frames == 0 || described_.frames == 0) continue;
+      const StageTimer timer(transform_time_, pool_times());
+      MotionFrames frames = inverse_space(in, r, c, patches);
+      motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_of(described_));
     }
     end_inverse(described_);
   }
@@ -417,26 +438,6 @@ class CpuDecoder final : public GopDecoder {
                            header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f),
                            gop.plane(c), pool_, simd_, gains, zeros_of(i));
     }
-  }
-
-  // Makes the keys of a GOP, of which nothing but the lowest temporal band was received.
-  template <class T>
-  void inverse_keys(const CoefficientGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields) {
-    const StageTimer timer(transform_time_, pool_times());
-    if (in.frames == 0) return;
-    const MotionPlaces& places = in.motion->places;
-    const int step = places.levels - r.reduction.temporal;  // log2 of the distance of keys in the field
-    std::vector<float> gains;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      const int c = first + static_cast<int>(i);
-      std::fill_n(fields[i].data, first_place(places.key) * fields[i].frame_stride, T{});
-      Field<T> keys = fields[i];
-      keys.frame_stride <<= step;
-      keys.shape.frames = ((keys.shape.frames - 1) >> step) + 1;
-      inverse_transform<T>(keys, in_space(r.decomposition(c)), pool_, simd_);
-      gains.push_back(synthesis_gain<T>(r.header, reduction_, c, in.source_frames));
-    }
-    motion_.inverse_keys<T>(fields, first, gains, *in.motion, r.reduction, keys_of(in));
   }
 
   template <class T>

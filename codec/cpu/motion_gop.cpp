@@ -212,19 +212,6 @@ Field<std::int32_t> MotionTransform::to_integers(const Field<T>& from, float gai
 }
 
 template <class T>
-void MotionTransform::inverse_keys(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains,
-                                   const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys) {
-  const PixelFormat& f = header_.video.format;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const int c = first + static_cast<int>(i);
-    trivelet::inverse_keys(
-        to_integers(fields[i], gains[i]), motion,
-        {c, scale_of(c, reduction.spatial), std::is_floating_point_v<T> ? kMotionFraction : 0, f.bits},
-        reduction.temporal, borders(keys, motion, c), pool_, simd_);
-  }
-}
-
-template <class T>
 Field<std::int32_t> MotionTransform::inverse_time(const Field<T>& from, float gain, int component,
                                                   const GopMotion& motion, const Reduction& reduction,
                                                   const MotionKeys& keys) {
@@ -276,13 +263,19 @@ void MotionTransform::inverse(const std::vector<Field<T>>& fields, int first, co
   }
 }
 
+void MotionTransform::inverse_time(MotionFrames& frames, int component, const GopMotion& motion,
+                                   const Reduction& reduction, const MotionKeys& keys) {
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
+  inverse_motion(frames, motion,
+                 {component, scale_of(component, reduction.spatial), fraction, header_.video.format.bits},
+                 reduction.temporal, borders(keys, motion, component), pool_, simd_);
+}
+
 void MotionTransform::inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
                               const MotionKeys& keys, Gop& gop) {
+  inverse_time(frames, component, motion, reduction, keys);
   const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
-  const int fraction = header_.lossless ? 0 : kMotionFraction;
-  inverse_motion(frames, motion, {component, scale_of(component, reduction.spatial), fraction, f.bits},
-                 reduction.temporal, borders(keys, motion, component), pool_, simd_);
   const MutableVolumeView samples = gop.plane(component);
   const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
   const std::int32_t offset = header_.components[static_cast<std::size_t>(component)].offset;
@@ -293,7 +286,7 @@ void MotionTransform::inverse(MotionFrames& frames, int component, const GopMoti
     std::vector<std::int32_t>& row = rows[static_cast<std::size_t>(worker)];
     row.resize(static_cast<std::size_t>(width));
     frames.read_row(first + i / height, i % height, row.data());
-    if (fraction > 0) motion_kernels(simd).round(row.data(), width);
+    if (!header_.lossless) motion_kernels(simd).round(row.data(), width);
     store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(i / height, i % height), width);
   });
 }
@@ -328,10 +321,6 @@ template void MotionTransform::inverse(const std::vector<Field<float>>&, int, co
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
 template void MotionTransform::inverse(const std::vector<Field<std::int32_t>>&, int, const std::vector<float>&,
                                        const GopMotion&, const Reduction&, const MotionKeys&, Gop&);
-template void MotionTransform::inverse_keys(const std::vector<Field<float>>&, int, const std::vector<float>&,
-                                            const GopMotion&, const Reduction&, const MotionKeys&);
-template void MotionTransform::inverse_keys(const std::vector<Field<std::int32_t>>&, int, const std::vector<float>&,
-                                            const GopMotion&, const Reduction&, const MotionKeys&);
 template double MotionTransform::inverse_error(const std::vector<Field<float>>&, int, const GopMotion&,
                                                const MotionKeys&, const Gop&, double);
 template double MotionTransform::inverse_error(const std::vector<Field<std::int32_t>>&, int, const GopMotion&,

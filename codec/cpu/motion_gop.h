@@ -76,7 +76,11 @@ class MotionTransform {
   template <class T>
   void inverse(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains, const GopMotion& motion,
                const Reduction& reduction, const MotionKeys& keys, Gop& gop);
-  /// The same for the frames of one component, as integers. Not for components of a colour transform.
+  /// Undoes the temporal transform of the frames of one component and leaves `keys.own`. Where `reduction` leaves out
+  /// all levels, that is the low key alone.
+  void inverse_time(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
+                    const MotionKeys& keys);
+  /// The same, and makes samples of them. Not for components of a colour transform.
   void inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
                const MotionKeys& keys, Gop& gop);
   /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of
@@ -84,10 +88,6 @@ class MotionTransform {
   template <class T>
   double inverse_error(const std::vector<Field<T>>& fields, int first, const GopMotion& motion, const MotionKeys& keys,
                        const Gop& gop, double sum);
-  /// Makes only the low key of `keys.own`, of a GOP whose samples are not wanted; arguments as for inverse().
-  template <class T>
-  void inverse_keys(const std::vector<Field<T>>& fields, int first, const std::vector<float>& gains,
-                    const GopMotion& motion, const Reduction& reduction, const MotionKeys& keys);
   /// How a component is lifted at the full size.
   MotionComponent component(int c, bool real) const;
   /// Applies correlate_motion() to a component's floats, in place.

@@ -143,6 +143,20 @@ class MotionLift {
   /// First the keys, then of each level from the coarsest the update, the key frames and the prediction.
   int steps() const { return 1 + 3 * std::max(0, levels() - lifted_.dropped); }
 
+  void inverse_and_transposed() {
+    inverse();
+    for (int l = 0; l < levels(); ++l) {
+      scale_high(l, [](std::int32_t v) { return wrap_add(v, v); });
+      updater_.run(l, false);
+      predictor_.run(l, false);
+      scale_high(l, [](std::int32_t v) { return v / 2; });
+    }
+  }
+
+ private:
+  int levels() const { return lifted_.motion.places.levels; }
+
+  // False where it overflowed and was undone.
   bool inverse_keys() {
     if (lifted_.motion.predicts_keys && !lifted_.differences) {
       keys_.pass_low_key();
@@ -158,19 +172,6 @@ class MotionLift {
     keys_.keep_coarser();
     return true;
   }
-
-  void inverse_and_transposed() {
-    inverse();
-    for (int l = 0; l < levels(); ++l) {
-      scale_high(l, [](std::int32_t v) { return wrap_add(v, v); });
-      updater_.run(l, false);
-      predictor_.run(l, false);
-      scale_high(l, [](std::int32_t v) { return v / 2; });
-    }
-  }
-
- private:
-  int levels() const { return lifted_.motion.places.levels; }
 
   // False where it overflowed and was undone.
   bool inverse_step(int step) {
@@ -242,11 +243,6 @@ void inverse_motion(MotionFrames& frames, const GopMotion& motion, const MotionC
   }
   frames.widen();
   lift_of<std::int32_t>(frames, motion, component, dropped, borders, pool, simd).inverse(step);
-}
-
-void inverse_keys(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                  int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
-  lift_of(field, motion, component, dropped, false, borders, pool, simd).inverse_keys();
 }
 
 void predict_key(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int t,

@@ -57,18 +57,14 @@ void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, c
                     const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 /// Undoes forward_motion(). The `dropped` finest levels are left out: frame i of the field is that of place i *
-/// 2^dropped. Without the key frame of the GOP before, the first low frame of all levels replaces it, or grey if there
-/// is none.
+/// 2^dropped; where that is all of them, keys alone are made, and the low key of `borders.own`. Without the key frame
+/// of the GOP before, the first low frame of all levels replaces it, or grey if there is none.
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 /// The same for frames whose memory is as small as their numbers allow. `borders` may have states in 16 bits.
 void inverse_motion(MotionFrames& frames, const GopMotion& motion, const MotionComponent& component, int dropped,
                     const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
-
-/// The part of inverse_motion() that makes the low key of `borders.own`. Other frames mean nothing afterwards.
-void inverse_keys(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
-                  int dropped, const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 /// Predicts the key at place t from the one before, in place, or adds the prediction (FORMAT.md "Predicted keys").
 void predict_key(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component, int t,
