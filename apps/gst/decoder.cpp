@@ -222,8 +222,8 @@ bool announce(TvlDec* self, const VideoInfo& info) {
     if (!taken) return false;
     self->shown = wanted;
     self->has_caps = true;
-    if (info.rotation != 0) {
-      const std::string turn = "rotate-" + std::to_string(info.rotation);
+    if (info.rotation != 0 || info.mirrored) {
+      const std::string turn = (info.mirrored ? "flip-rotate-" : "rotate-") + std::to_string(info.rotation);
       gst_pad_push_event(self->src,
                          gst_event_new_tag(gst_tag_list_new(GST_TAG_IMAGE_ORIENTATION, turn.c_str(), nullptr)));
     }

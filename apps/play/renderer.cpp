@@ -21,12 +21,13 @@ namespace {
 constexpr const char* kVertexShader = R"(#version 330 core
 uniform vec4 area;    // left, bottom, right, top of the clip space
 uniform ivec2 turn;   // cosine and sine of the rotation
+uniform float mirror; // -1: before it left and right change places
 out vec2 place;
 void main() {
   vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
   gl_Position = vec4(mix(area.xy, area.zw, corner), 0.0, 1.0);
   vec2 centred = vec2(corner.x, 1.0 - corner.y) - 0.5;
-  place = vec2(turn.x * centred.x + turn.y * centred.y, turn.x * centred.y - turn.y * centred.x) + 0.5;
+  place = vec2(mirror * (turn.x * centred.x + turn.y * centred.y), turn.x * centred.y - turn.y * centred.x) + 0.5;
 }
 )";
 
@@ -297,6 +298,7 @@ void Renderer::draw(const Picture& picture, const Area& area, double left, doubl
   constexpr std::array<std::array<int, 2>, 4> kTurns = {{{1, 0}, {0, 1}, {-1, 0}, {0, -1}}};
   const auto& turn = kTurns[static_cast<std::size_t>(quarter & 3)];
   glUniform2i(uniform("turn"), turn[0], turn[1]);
+  glUniform1f(uniform("mirror"), info.mirrored ? -1.0F : 1.0F);
   const auto clip = [](int at, int size) { return 2.0F * static_cast<float>(at) / static_cast<float>(size) - 1.0F; };
   glUniform4f(uniform("area"), clip(area.x, window[2]), clip(area.y, window[3]), clip(area.x + area.width, window[2]),
               clip(area.y + area.height, window[3]));

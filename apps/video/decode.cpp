@@ -37,9 +37,12 @@ std::string output_pixel_format(const std::string& typed) {
 /// Warns of properties of the stream that the output cannot have.
 void warn_of_output(const DecodeOptions& options, const StreamInfo& stream, const VideoInfo& info) {
   const io::WriterOptions& writer = options.writer;
-  if (info.rotation != 0 && !io::holds_rotation(options.output, writer.format))
-    log::warn("'{}' loses the rotation by {} degrees for display: .mp4 and .mov can store it, this format cannot",
-              options.output, info.rotation);
+  if ((info.rotation != 0 || info.mirrored) && !io::holds_rotation(options.output, writer.format))
+    log::warn("'{}' loses {}{} for display: .mp4 and .mov can store it, this format cannot", options.output,
+              info.mirrored ? "the mirroring of left and right" : "",
+              info.rotation == 0
+                  ? ""
+                  : fmt::format("{}the rotation by {} degrees", info.mirrored ? " and " : "", info.rotation));
   const std::string kind =
       writer.format.empty() ? std::filesystem::path(options.output).extension().string() : "." + writer.format;
   if (stream.lossless && writer.video_codec.empty() && writer.crf < 0 && (kind == ".mp4" || kind == ".mov"))

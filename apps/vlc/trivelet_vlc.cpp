@@ -59,9 +59,10 @@ void describe(decoder_t* vlc, const VideoInfo& info, const Chroma& chroma) {
   v.i_frame_rate = static_cast<unsigned>(std::max(info.frame_rate.num, 0));
   v.i_frame_rate_base = static_cast<unsigned>(std::max(info.frame_rate.den, 1));
   v.b_color_range_full = info.colour.range == 2;
-  v.orientation = info.rotation == 90    ? ORIENT_ROTATED_90
-                  : info.rotation == 180 ? ORIENT_ROTATED_180
-                  : info.rotation == 270 ? ORIENT_ROTATED_270
+  v.orientation = info.rotation == 90    ? (info.mirrored ? ORIENT_ANTI_TRANSPOSED : ORIENT_ROTATED_90)
+                  : info.rotation == 180 ? (info.mirrored ? ORIENT_VFLIPPED : ORIENT_ROTATED_180)
+                  : info.rotation == 270 ? (info.mirrored ? ORIENT_TRANSPOSED : ORIENT_ROTATED_270)
+                  : info.mirrored        ? ORIENT_HFLIPPED
                                          : ORIENT_NORMAL;
   switch (info.colour.matrix) {
     case 1: v.space = COLOR_SPACE_BT709; break;

@@ -326,16 +326,26 @@ def test_names(folder: Path) -> None:
 
 
 def test_orientations(folder: Path) -> None:
-    """The turn of each of EXIF's orientations; of those that mirror, the turn behind the mirroring, which is named."""
+    """The turn of each of EXIF's orientations; of those that mirror, the turn behind the mirroring. A film keeps both, and
+    of a picture that has no place for them they are named."""
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x8", "-frames:v", 1, folder / "plain.jpg")
     plain, coded = (folder / "plain.jpg").read_bytes(), folder / "turned.tvl"
     for orientation, turn in enumerate((0, 0, 180, 180, 270, 90, 90, 270), 1):
         exif = b"Exif\0\0MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, orientation, 0, 0)
         (folder / "turned.jpg").write_bytes(plain[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(exif)) + exif + plain[2:])
         said = run("encode", folder / "turned.jpg", coded, "-y")
-        check(("mirroring" in said) == (orientation in (2, 4, 5, 7)), f"orientation {orientation}: {said}")
-        found = json.loads(run("info", "--json", coded))["video"]["rotation"]
-        check(found == turn, f"orientation {orientation}: turned by {found} degrees, not {turn}")
+        check("left out" not in said, f"orientation {orientation}: {said}")
+        mirrored = orientation in (2, 4, 5, 7)
+        video = json.loads(run("info", "--json", coded))["video"]
+        found = video["rotation"], video["mirrored"]
+        check(found == (turn, mirrored), f"orientation {orientation}: {found}, not {turn}, {mirrored}")
+        run("decode", coded, folder / "turned.mp4", "-y", "--pix-fmt", "auto")
+        run("encode", folder / "turned.mp4", folder / "again.tvl", "-y")
+        video = json.loads(run("info", "--json", folder / "again.tvl"))["video"]
+        found = video["rotation"], video["mirrored"]
+        check(found == (turn, mirrored), f"orientation {orientation} by MP4: {found}, not {turn}, {mirrored}")
+        said = run("decode", coded, folder / "turned.png", "-y", "--pix-fmt", "auto")
+        check(("mirroring" in said) == mirrored and ("rotation" in said) == (turn != 0), f"orientation {orientation}, PNG: {said}")
 
 
 def four_inks(transform: int) -> bytes:
@@ -358,6 +368,9 @@ def test_left_out(folder: Path) -> None:
     photoshop = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 4, 3, 4, 8, 4) + bytes(12) + b"\0\0" + bytes(48)
     layers = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 3, 3, 4, 8, 3) + bytes(4)
     layers += struct.pack(">I4sHHI2sIIh", 14, b"8BIM", 1039, 0, 2, b"ab", 10, 6, -2) + bytes(4) + b"\0\0" + bytes(36)
+    described = b"8BPS\0\1" + bytes(6) + struct.pack(">HIIHH", 3, 3, 4, 8, 3) + bytes(4)
+    described += struct.pack(">I", 42) + b"".join(struct.pack(">4sHHI2s", b"8BIM", n, 0, 2, b"ab") for n in (1028, 1058, 1060))
+    described += bytes(4) + b"\0\0" + bytes(36)
     cmyk = "CMYK, of which FFmpeg makes RGB"
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "upright.jpg")
     upright = (folder / "upright.jpg").read_bytes()
@@ -375,7 +388,7 @@ def test_left_out(folder: Path) -> None:
         "turned.png": (png((b"eXIf", exif)), "orientation 6"),
         "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),
         "turned.jpg": (turned[0], ""),  # kept as the rotation of the stream
-        "mirrored.jpg": (turned[1], "mirroring"),
+        "mirrored.jpg": (turned[1], ""),
         "mask.ico": (icon(24), "transparency (its mask)"),
         "palette.ico": (icon(8), "transparency (its mask)"),
         "turned.webp": (webp(b"Exif\0\0" + exif), "orientation 6"),
@@ -385,6 +398,7 @@ def test_left_out(folder: Path) -> None:
         "two.jpg": (jpeg(2, folder), "1 more picture"),
         "said.jpg": (b"\xff\xd8\xff\xfe\0\4hi" + jpeg(1, folder)[2:], "comment"),
         "layers.psd": (layers, "colour profile (ICC, 2 bytes), 2 layers, of which it is the sum"),
+        "described.psd": (described, "IPTC, Exif, XMP"),
         "xmp.tif": (tiff(1, {700: 1, 277: 4, 338: 1}), "that the colours are premultiplied by alpha, XMP"),
         "three.mpo": (jpeg(3, folder), "2 more pictures"),
         "dense.jpg": (jfif(1, 300, 150, folder), "density (300x150 dpi)"),

@@ -78,13 +78,11 @@ VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AV
   info.field_order = field_order_of(first);
   info.frames = stream->nb_frames > 0 ? static_cast<std::uint64_t>(stream->nb_frames) : 0;
   info.colour = colour_of(first, samples);
-  if (const std::int32_t* matrix = display_matrix(*stream, first)) info.rotation = rotation_of(matrix);
+  if (const std::int32_t* matrix = display_matrix(*stream, first)) {
+    info.rotation = rotation_of(matrix);
+    info.mirrored = mirrors(matrix);
+  }
   return info;
-}
-
-bool is_mirrored(const PictureDecoder& decoder, const AVFrame& first) {
-  const std::int32_t* m = display_matrix(decoder.stream(), first);
-  return m != nullptr && mirrors(m);
 }
 
 double seconds_of(const PictureDecoder& decoder) {

@@ -10,8 +10,6 @@ namespace trivelet::io {
 VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AVPixelFormat samples,
                          const Rational& own_rate);
 
-/// Whether the pictures are to be shown mirrored, beside the rotation of describe_video().
-bool is_mirrored(const PictureDecoder& decoder, const AVFrame& first);
 
 /// Seconds that the container says the video lasts; 0 if it does not say.
 double seconds_of(const PictureDecoder& decoder);

@@ -219,6 +219,8 @@ PictureFile describe_tiff(const TiffDirectories& directories) {
 PictureFile describe_psd(const InputBytes& file) {
   constexpr int kMostResources = 10'000;
   constexpr std::uint64_t kCmykMode = 4, kProfile = 1039;
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 3> kTexts = {
+      {{1028, "IPTC"}, {1058, "Exif"}, {1060, "XMP"}}};
   const auto number = [&file](std::uint64_t at, std::size_t size) {
     std::array<char, 4> bytes{};
     return big_endian({bytes.data(), std::min(size, file.read_at(at, bytes.data(), size))});
@@ -231,8 +233,10 @@ PictureFile describe_psd(const InputBytes& file) {
   for (int i = 0; i < kMostResources && at < layers; ++i) {  // "8BIM", a number, a name, a size
     const std::uint64_t name = number(at + 6, 1) / 2 * 2 + 2;
     const std::uint64_t size = number(at + 6 + name, 4);
-    if (number(at + 4, 2) == kProfile)
-      picture.left_out.push_back("colour profile (ICC, " + std::to_string(size) + " bytes)");
+    const std::uint64_t resource = number(at + 4, 2);
+    if (resource == kProfile) picture.left_out.push_back("colour profile (ICC, " + std::to_string(size) + " bytes)");
+    for (const auto& [which, what] : kTexts)
+      if (resource == which) picture.left_out.emplace_back(what);
     at += 6 + name + 4 + size + size % 2;
   }
   const auto count = static_cast<std::int16_t>(number(layers, 4) > 0 ? number(layers + 8, 2) : 0);
@@ -570,7 +574,8 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   int count = 0;
   const AVDictionaryEntry* text = nullptr;
   while ((text = av_dict_get(frame.metadata, "", text, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
-    if (is_turned && std::string_view(text->key) == "Orientation") continue;
+    const bool is_kept = is_turned || std::strtol(text->value, nullptr, 10) == 1;
+    if (is_kept && std::string_view(text->key) == "Orientation") continue;
     constexpr int kNamed = 4;
     if (++count <= kNamed) names += (count > 1 ? ", " : "") + std::string(text->key);
     if (count == kNamed + 1) names += " and others";

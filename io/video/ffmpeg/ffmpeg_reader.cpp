@@ -196,7 +196,6 @@ class FfmpegReader final : public FrameReader {
     const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
     require(!file || !file->misread, ErrorKind::kUnsupported, name_ + ": FFmpeg takes it for something else");
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
-    if (is_mirrored(decoder, first)) all.emplace_back("mirroring");
     for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
     if (all.empty()) return;
     left_out_fields_ = file && file->is_heif ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";

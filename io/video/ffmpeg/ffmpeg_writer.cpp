@@ -3,8 +3,8 @@
 // The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
 // way out but to the colours of a GIF. All choices are made before the file is created. Bytes go through a FileSink, so
 // the file appears under its name only when complete. Times are kept where the container has them (Matroska rounds to
-// milliseconds, AVI counts frames); a time that does not increase is replaced by frame number / frame rate. Rotation is
-// kept by MP4 and MOV.
+// milliseconds, AVI counts frames); a time that does not increase is replaced by frame number / frame rate. MP4 and MOV
+// keep rotation and mirroring.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -352,10 +352,12 @@ class FfmpegWriter final : public FrameWriter {
     stream_->r_frame_rate = rate_;
     stream_->sample_aspect_ratio = codec_->sample_aspect_ratio;
     stream_->disposition = AV_DISPOSITION_DEFAULT;
-    if (info_.rotation != 0) {
+    if (info_.rotation != 0 || info_.mirrored) {
       std::uint8_t* matrix = av_stream_new_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(std::int32_t));
       if (matrix == nullptr) throw std::bad_alloc();
-      av_display_rotation_set(reinterpret_cast<std::int32_t*>(matrix), info_.rotation);
+      auto* const entries = reinterpret_cast<std::int32_t*>(matrix);
+      av_display_rotation_set(entries, info_.rotation);
+      for (const int i : {0, 1}) entries[i] = info_.mirrored ? -entries[i] : entries[i];  // before the rotation
     }
     add_hdr(*stream_, metadata_);
     if (side_streams_) side_streams_->add_to(*context);
