@@ -1,7 +1,8 @@
 // A module for VLC 3 that decodes Trivelet streams in Matroska. VLC does the rest: sound, subtitles, seeking.
 //
 // A packet is a GOP and is decoded when it arrives (PacketDecoder). VLC gets buffers for the pictures of
-// one GOP, so that the next is decoded while they are shown. Samples for which VLC has no name lose their lowest bits.
+// one GOP, as many as it can have, so that the next is decoded while they are shown. Samples for which VLC has no name
+// lose their lowest bits.
 //
 // --trivelet-layers and --trivelet-reduce decode less.
 
@@ -94,13 +95,16 @@ void copy_plane(const VolumeView& from, int frame, int shift, bool bytes, plane_
   }
 }
 
-/// Pictures that VLC is to have room for, beside its own.
+/// Pictures that VLC is to have room for, beside its own. The pictures of a longer GOP wait until VLC has shown some.
 int extra_pictures(const VideoInfo& info, const Gop& gop) {
+  // VLC 3 keeps all pictures of an output in one pool of at most 64 (src/misc/picture_pool.c) and opens no output where
+  // it would need more. Its own are about ten.
+  constexpr std::size_t kMostPictures = 48;
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
   std::size_t bytes = 1;
   for (int c = 0; c < gop.components(); ++c)
     bytes += gop.plane(c).row_bytes() * static_cast<std::size_t>(info.component_height(c));
-  return static_cast<int>(std::min(static_cast<std::size_t>(gop.capacity()), kMostBytes / bytes));
+  return static_cast<int>(std::min({static_cast<std::size_t>(gop.capacity()), kMostPictures, kMostBytes / bytes}));
 }
 
 void show(decoder_t* vlc, const VideoInfo& info, const Gop& gop, mtime_t time) {

@@ -59,7 +59,10 @@ def main() -> int:
         subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=99x66:rate=25:duration=3", "-f",
                         "lavfi", "-i", "sine=duration=3", "-pix_fmt", "yuv420p", "-c:v", "ffv1", "-c:a", "aac",
                         str(source)], check=True)  # fmt: skip
-        for options in (["--preset", "fast", "--gop", "10"], ["--motion", "on", "--gop", "8", "--levels", "2x3"]):
+        # The defaults' GOPs are longer than VLC's pool of pictures. The last film is one GOP: VLC, which does not know how
+        # long a packet lasts, shows nothing of the one it seeks into.
+        for options in ([], ["--preset", "fast", "--gop", "10"], ["--motion", "on", "--gop", "8", "--levels", "2x3"],
+                        ["--preset", "fast", "--gop", "128"]):  # fmt: skip
             film, frames = folder / "film.mkv", folder / "frames.y4m"
             subprocess.run([program, "encode", source, film, "-q", "70", "-y", *options], check=True, capture_output=True)
             subprocess.run([program, "decode", film, frames, "-y"], check=True, capture_output=True)
@@ -73,6 +76,8 @@ def main() -> int:
                 if place < len(shown):
                     frame, quality = nearest(shown[place], frames)
                     check(quality >= 50 and abs(frame - place) <= 10, f"{options}: picture {place} is frame {frame}, {quality:.1f} dB")
+            if gops == 1:
+                continue
             late, _ = play(film, modules, scene, "--start-time=2")
             check(len(late) > 5, f"{options}: {len(late)} pictures after a seek")
             if late:
