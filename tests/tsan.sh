@@ -12,7 +12,7 @@ without=()
 for part in FFMPEG GDCM FFTW MPI PLAYER VLC GSTREAMER HDF5 ITK; do without+=("-DTRIVELET_$part=OFF"); done
 cmake --preset tsan -B "$build" -DTRIVELET_UNITY=ON "${without[@]}" \
   "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" >"$build.log" || { cat "$build.log"; exit 1; }
-tests=(parallel_test worker_test pipeline_test gop_lanes_test faults_test)
+tests=(parallel_test worker_test pipeline_test gop_lanes_test faults_test motion_sections_test)
 cmake --build "$build" -j "${JOBS:-$(nproc)}" --target trivelet "${tests[@]}" >"$build.log" || { tail -n 50 "$build.log"; exit 1; }
 # A race ends the program with 66, which no test takes for one of its own codes. A thread that waits for a pipe is not
 # joined after Ctrl-C: it cannot be woken, and the process ends.

@@ -27,21 +27,27 @@ class Activity {
     for (std::size_t d = 0; d < bits_of_.size(); ++d) bits_of_[d] = difference_bits(static_cast<int>(d));
   }
   double window_bits(int y0, int x0, int height, int width) const {
+    std::uint64_t bits = 0;
     if (view_.bytes_per_sample == 1)
-      return view_.is_signed ? sum<std::int8_t>(y0, x0, height, width) : sum<std::uint8_t>(y0, x0, height, width);
-    return view_.is_signed ? sum<std::int16_t>(y0, x0, height, width) : sum<std::uint16_t>(y0, x0, height, width);
+      bits = view_.is_signed ? sum<std::int8_t>(y0, x0, height, width) : sum<std::uint8_t>(y0, x0, height, width);
+    else
+      bits = view_.is_signed ? sum<std::int16_t>(y0, x0, height, width) : sum<std::uint16_t>(y0, x0, height, width);
+    return static_cast<double>(bits) / kBit;
   }
 
  private:
-  double difference_bits(int d) const { return std::log2(1 + d / unit_); }
+  static constexpr double kBit = 1 << 16;  // sums of whole numbers do not wait for each other as those of reals do
+
+  std::uint32_t difference_bits(int d) const { return static_cast<std::uint32_t>(kBit * std::log2(1 + d / unit_)); }
 
   template <class Sample>
-  double sum(int y0, int x0, int height, int width) const {
+  std::uint64_t sum(int y0, int x0, int height, int width) const {
     constexpr int kFrames = 4;
-    constexpr int kRows = 8;
-    double sum = 0;
+    constexpr int kRows = 8;  // of a window
+    const int step = std::max(1, height / kRows);
+    std::uint64_t sum = 0;
     for (int t = 0; t < view_.shape.frames; t += kFrames)
-      for (int y = y0; y < y0 + height; y += kRows) {
+      for (int y = y0; y < y0 + height; y += step) {
         const auto* now = reinterpret_cast<const Sample*>(view_.row(t, y)) + x0;
         const bool is_last = t + 1 == view_.shape.frames;
         const auto* next = is_last ? nullptr : reinterpret_cast<const Sample*>(view_.row(t + 1, y)) + x0;
@@ -57,7 +63,7 @@ class Activity {
 
   const VolumeView view_;
   const double unit_;
-  std::array<double, 1024> bits_of_{};  // by the difference; larger ones are rare
+  std::array<std::uint32_t, 1024> bits_of_{};  // by the difference; larger ones are rare
 };
 
 }  // namespace
@@ -66,11 +72,9 @@ class Activity {
 
 StepAmounts::StepAmounts(const RateControl& control, double coded_with, int finest)
     : step(std::ldexp(coded_with, finest)) {
-  for (int i = 0; i < kSteps; ++i) {
-    const Cuts cuts = control.planes(finest + i);
-    bytes[static_cast<std::size_t>(i)] = static_cast<double>(control.body_bytes(cuts));
-    errors[static_cast<std::size_t>(i)] = control.error(cuts);
-  }
+  RateControl::Amounts amounts = control.amounts_of_planes(finest, kSteps);
+  bytes = std::move(amounts.bytes);
+  errors = std::move(amounts.errors);
 }
 
 void StepAmounts::add(const StepAmounts& others, double weight) {
@@ -113,48 +117,54 @@ struct StepSample::Window {
   std::optional<RateControl> control;
 };
 
-StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd) {
-  const int side = std::max(kLeastSide, header.block_size());
+StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd)
+    : header_(header), gop_(gop), simd_(simd), side_(std::max(kLeastSide, header.block_size())) {
   const VideoInfo& video = header.video;
-  const int columns = (video.width + side - 1) / side;
-  const int rows = (video.height + side - 1) / side;
-  if (columns * rows < kLeastOf) return;
-  std::vector<double> activities;
-  std::vector<double> sizes;
+  columns_ = (video.width + side_ - 1) / side_;
+  const int rows = (video.height + side_ - 1) / side_;
+  if (columns_ * rows < kLeastOf) return;
   const Activity activity(gop.plane(0), video.format.bits);
-  const auto extent = [side](int i, int length) { return std::min(side, length - i * side); };
-  for (int i = 0; i < rows * columns; ++i) {
-    const int height = extent(i / columns, video.height);
-    const int width = extent(i % columns, video.width);
-    activities.push_back(activity.window_bits(i / columns * side, i % columns * side, height, width));
-    sizes.push_back(static_cast<double>(height) * width);
+  for (int i = 0; i < rows * columns_; ++i) {
+    const int height = extent(i / columns_, video.height);
+    const int width = extent(i % columns_, video.width);
+    activities_.push_back(activity.window_bits(i / columns_ * side_, i % columns_ * side_, height, width));
   }
   double all = 0;
-  for (const double a : activities) all += a;
+  for (const double a : activities_) all += a;
   activity_ = all / static_cast<double>(header.samples(gop.frames()));
+}
+
+int StepSample::extent(int i, int length) const { return std::min(side_, length - i * side_); }
+
+void StepSample::draw_windows() {
+  const VideoInfo& video = header_.video;
+  std::vector<double> sizes;
+  for (int i = 0; i < static_cast<int>(activities_.size()); ++i)
+    sizes.push_back(static_cast<double>(extent(i / columns_, video.height)) * extent(i % columns_, video.width));
   std::map<std::pair<int, int>, std::shared_ptr<const StreamGeometry>> geometries;  // by width and height
-  for (const Drawn& d : draw(activities, sizes, kByActivity, kWindowDraws)) {
-    const int row = static_cast<int>(d.which) / columns;
-    const int column = static_cast<int>(d.which) % columns;
+  for (const Drawn& d : draw(activities_, sizes, kByActivity, kWindowDraws)) {
+    const int row = static_cast<int>(d.which) / columns_;
+    const int column = static_cast<int>(d.which) % columns_;
     auto w = std::make_unique<Window>();
-    w->header = header;
+    w->header = header_;
     w->header.video.width = extent(column, video.width);
     w->header.video.height = extent(row, video.height);
     w->weight = d.weight;
-    std::vector<FrameView> frames(static_cast<std::size_t>(gop.frames()));
-    for (int f = 0; f < gop.frames(); ++f)
-      for (int c = 0; c < gop.components(); ++c) {
-        const VolumeView v = gop.plane(c);
+    std::vector<FrameView> frames(static_cast<std::size_t>(gop_.frames()));
+    for (int f = 0; f < gop_.frames(); ++f)
+      for (int c = 0; c < gop_.components(); ++c) {
+        const VolumeView v = gop_.plane(c);
         const bool chroma = video.format.is_chroma(c);
-        const int y = row * side >> (chroma ? video.format.log2_chroma_h : 0);
-        const int x = column * side >> (chroma ? video.format.log2_chroma_w : 0);
+        const int y = row * side_ >> (chroma ? video.format.log2_chroma_h : 0);
+        const int x = column * side_ >> (chroma ? video.format.log2_chroma_w : 0);
         frames[static_cast<std::size_t>(f)].planes[static_cast<std::size_t>(c)] = {
             v.row(f, y) + static_cast<std::ptrdiff_t>(x) * v.bytes_per_sample, v.row_stride};
       }
     w->samples = Gop(w->header.video, frames);
     auto& geometry = geometries[{w->header.video.width, w->header.video.height}];
-    if (!geometry) geometry = std::make_shared<StreamGeometry>(w->header.describe_gop(0, GopKey::kFirst), gop.frames());
-    BackendOptions options{1, simd};
+    if (!geometry)
+      geometry = std::make_shared<StreamGeometry>(w->header.describe_gop(0, GopKey::kFirst), gop_.frames());
+    BackendOptions options{1, simd_};
     options.geometry = [geometry](const StreamHeader&, int) { return geometry; };  // the sample has no motion
     w->coder = cpu_backend().make_encoder(w->header, options);
     windows_.push_back(std::move(w));
@@ -164,6 +174,7 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
 StepSample::~StepSample() = default;
 
 StepAmounts StepSample::at(const GopChoices& choices, ThreadPool& pool) {
+  if (windows_.empty()) draw_windows();
   std::vector<StepAmounts> window_amounts(windows_.size());
   GopChoices choice = choices;
   choice.passes = !choice.by_plane;

@@ -31,19 +31,30 @@ struct StepAmounts {
 
 class StepSample {
  public:
-  /// The samples of the GOP and `header` must outlive this object.
+  /// The GOP, its samples and `header` must outlive this object.
   StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd);
   ~StepSample();
   /// False for small pictures, of which the windows would be a large part.
-  bool worth_it() const { return !windows_.empty(); }
+  bool worth_it() const { return !activities_.empty(); }
   /// Estimate of the bits of a sample, from differences to its neighbours in space and time.
   double activity() const { return activity_; }
+  /// Codes the windows, which are drawn at the first call.
   StepAmounts at(const GopChoices& choices, ThreadPool& pool);
   /// Ratio of measured to predicted sample error of what at() coded last, as if it had been coded with `step`.
   double excess(const GopChoices& coded_with, double step, ThreadPool& pool) const;
 
  private:
   struct Window;
+  /// Rows or columns of window i of a side of the picture.
+  int extent(int i, int length) const;
+  void draw_windows();
+
+  const StreamHeader& header_;
+  const Gop& gop_;
+  SimdLevel simd_;
+  int side_;  ///< of a window
+  int columns_ = 0;
+  std::vector<double> activities_;  ///< of all windows that could be drawn, by rows
   std::vector<std::unique_ptr<Window>> windows_;
   double activity_ = 0;
 };

@@ -311,18 +311,27 @@ Cuts RateControl::at(double lambda) const {
 }
 
 double RateControl::at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const {
+  std::vector<std::uint32_t> corners(static_cast<std::size_t>(c.segments));
+  for (std::size_t s = 0; s < corners.size(); ++s) corners[s] = runs_[first + s].count;
+  return at(lambda, c, first, corners.data(), cuts);
+}
+
+double RateControl::at(double lambda, const Component& c, std::size_t first, std::uint32_t* corners,
+                       std::uint8_t* cuts) const {
   bool allowed = true;
   double same_up_to = std::numeric_limits<double>::infinity();
-  for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s) {
+  const auto segments = static_cast<std::size_t>(c.segments);
+  for (std::size_t s = 0; s < segments; ++s) {
     const Run& run = runs_[first + s];
-    const Point* begin = points_.data() + run.first;
-    const Point* p = std::partition_point(begin, begin + run.count,
-                                          [lambda](const Point& q) { return static_cast<double>(q.slope) >= lambda; });
-    cuts[s] = static_cast<std::uint8_t>(p == begin ? unit_ * run.top : (p - 1)->cut);
-    if (p != begin) same_up_to = std::min(same_up_to, static_cast<double>((p - 1)->slope));
+    const Point* const begin = points_.data() + run.first;
+    std::uint32_t n = corners[s];
+    while (n > 0 && static_cast<double>(begin[n - 1].slope) < lambda) --n;
+    corners[s] = n;
+    cuts[s] = static_cast<std::uint8_t>(n == 0 ? unit_ * run.top : begin[n - 1].cut);
+    if (n > 0) same_up_to = std::min(same_up_to, static_cast<double>(begin[n - 1].slope));
   }
   // A segment of which nothing is sent asks nothing of its parent, whatever its top is.
-  for (std::size_t s = 0; s < static_cast<std::size_t>(c.segments); ++s)
+  for (std::size_t s = 0; s < segments; ++s)
     if (const int parent = c.parents[s]; parent >= 0 && cuts[s] < unit_ * runs_[first + s].top)
       allowed = allowed && cuts[s] >= lowest_cut(header_.profile, cuts[static_cast<std::size_t>(parent)]);
   if (allowed) return same_up_to;
@@ -356,14 +365,19 @@ void RateControl::settle(double lambda, const Component& c, std::size_t first, s
     return sum;
   };
   for (std::size_t s = static_cast<std::size_t>(c.segments); s-- > 0;) {
+    const auto needed_by = [&](std::size_t child) {
+      return cuts[child] == unit_ * runs_[first + child].top ? unit_ * runs_[first + s].top
+                                                             : highest_parent_cut(header_.profile, cuts[child]);
+    };
+    const auto is_lower = [&](std::size_t child) { return cuts[s] > needed_by(child); };
+    if (std::none_of(c.children[s].begin(), c.children[s].end(), is_lower)) continue;
     const Run& run = runs_[first + s];
     const Point* begin = points_.data() + run.first;
     double best = worth(s, cuts[s]) - loss(loss, s, cuts[s]);
     int choice = cuts[s];
     for (const std::size_t child : c.children[s]) {
-      if (cuts[child] == unit_ * runs_[first + child].top) continue;
-      const int needed = highest_parent_cut(header_.profile, cuts[child]);
-      if (cuts[s] <= needed) continue;
+      if (!is_lower(child)) continue;
+      const int needed = needed_by(child);
       const Point* p =
           std::partition_point(begin, begin + run.count, [needed](const Point& q) { return q.cut > needed; });
       const double value = worth(s, p->cut) - loss(loss, s, p->cut);
@@ -381,9 +395,27 @@ void RateControl::settle(double lambda, const Component& c, std::size_t first, s
 
 Cuts RateControl::planes(int lowest) const {
   Cuts cuts(runs_.size());
-  for (std::size_t i = 0; i < runs_.size(); ++i)
-    cuts[i] = static_cast<std::uint8_t>(std::min(std::max(unit_ * lowest, spared_), unit_ * runs_[i].top));
+  for (std::size_t i = 0; i < runs_.size(); ++i) cuts[i] = static_cast<std::uint8_t>(plane_cut(runs_[i], lowest));
   return cuts;
+}
+
+// The corners of a hull are passed once, from the finest cut on.
+RateControl::Amounts RateControl::amounts_of_planes(int lowest, int count) const {
+  const auto n = static_cast<std::size_t>(count);
+  Amounts a{std::vector<double>(n), std::vector<double>(n, energy_)};
+  for (const Run& run : runs_) {
+    const Point* const begin = points_.data() + run.first;
+    const Point* end = begin + run.count;
+    for (std::size_t i = 0; i < n; ++i) {
+      const int cut = plane_cut(run, lowest + static_cast<int>(i));
+      while (end != begin && end[-1].cut < cut) --end;
+      if (end == begin) break;
+      a.bytes[i] += static_cast<double>((end[-1].end + 7) / 8);
+      a.errors[i] -= end[-1].gain;
+    }
+  }
+  for (double& e : a.errors) e = std::max(0.0, e);
+  return a;
 }
 
 std::uint64_t RateControl::body_bytes(const Cuts& cuts) const {
@@ -392,17 +424,28 @@ std::uint64_t RateControl::body_bytes(const Cuts& cuts) const {
   return sum;
 }
 
+// While slopes ascend, each segment's corner only moves up its hull.
 std::vector<std::uint64_t> RateControl::body_bytes_at(const std::vector<double>& lambdas) const {
   std::vector<std::atomic<std::uint64_t>> sums(lambdas.size());
   for_blocks([&](const Component& c, std::size_t first) {
-    std::vector<std::uint8_t> cuts(static_cast<std::size_t>(c.segments));
+    const auto segments = static_cast<std::size_t>(c.segments);
+    std::vector<std::uint8_t> cuts(segments);
+    std::vector<std::uint32_t> corners(segments);  // of each hull, those that are worth it
     std::uint64_t bytes = 0;
     double same_up_to = -1;
     for (std::size_t i = 0; i < lambdas.size(); ++i) {
-      if (i == 0 || lambdas[i] < lambdas[i - 1] || lambdas[i] > same_up_to) {
-        same_up_to = at(lambdas[i], c, first, cuts.data());
+      const bool descends = i == 0 || lambdas[i] < lambdas[i - 1];
+      if (descends)
+        for (std::size_t s = 0; s < segments; ++s) corners[s] = runs_[first + s].count;
+      if (descends || lambdas[i] > same_up_to) {
+        same_up_to = at(lambdas[i], c, first, corners.data(), cuts.data());
         bytes = 0;
-        for (std::size_t s = 0; s < cuts.size(); ++s) bytes += (end_at(runs_[first + s], cuts[s]) + 7) / 8;
+        for (std::size_t s = 0; s < segments; ++s) {
+          const Run& run = runs_[first + s];
+          const Point* p = corners[s] ? &points_[run.first + corners[s] - 1] : nullptr;
+          if (cuts[s] != (p ? p->cut : unit_ * run.top)) p = point_at(run, cuts[s]);
+          if (p) bytes += (p->end + 7) / 8;
+        }
       }
       sums[i] += bytes;
     }

@@ -6,6 +6,7 @@
 // points at descending slopes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -47,6 +48,12 @@ class RateControl {
   std::uint64_t body_bytes(const Cuts& cuts) const;
   /// The same of at(lambda), for each lambda; fastest if they ascend.
   std::vector<std::uint64_t> body_bytes_at(const std::vector<double>& lambdas) const;
+  /// body_bytes() and error() of planes(lowest), planes(lowest + 1) and so on, `count` of them.
+  struct Amounts {
+    std::vector<double> bytes;
+    std::vector<double> errors;
+  };
+  Amounts amounts_of_planes(int lowest, int count) const;
   /// Predicted squared error of all samples with these points.
   double error(const Cuts& cuts) const;
   double mean_error(const Cuts& cuts) const { return error(cuts) / static_cast<double>(samples_); }
@@ -113,6 +120,10 @@ class RateControl {
   void add_planes(const std::uint32_t* end, double weight, double coefficients, Run& run);
   std::vector<double> segment_weights(int component, float step, const std::vector<std::uint8_t>& frame_gains) const;
   const Point* point_at(const Run& run, int cut) const;
+  /// The truncation point of a segment that is cut at plane `lowest`.
+  int plane_cut(const Run& run, int lowest) const {
+    return std::min(std::max(unit_ * lowest, spared_), unit_ * static_cast<int>(run.top));
+  }
   std::uint32_t end_at(const Run& run, int cut) const {
     const Point* p = point_at(run, cut);
     return p ? p->end : 0;
@@ -123,6 +134,8 @@ class RateControl {
   /// The truncation points of one block. Returns the largest slope from `lambda` on at which they are known to be the
   /// same.
   double at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
+  /// The same where `corners` of each segment's hull are all that may be worth it; sets them to those that are.
+  double at(double lambda, const Component& c, std::size_t first, std::uint32_t* corners, std::uint8_t* cuts) const;
   void settle(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
   /// at() of the slopes of all layers, in their order; those of the slope asked for last are kept.
   const std::vector<Cuts>& rows(double lambda) const;

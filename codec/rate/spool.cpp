@@ -53,7 +53,7 @@ void Spool::seek(long offset) {
 }
 
 namespace {
-constexpr double kPerOctave = 8;
+constexpr double kPerOctave = 4;
 }
 
 RateCurve::RateCurve(const RateControl& control, std::uint64_t fixed, int frames) : fixed_(fixed), frames_(frames) {

@@ -191,6 +191,12 @@ TEST(StepSample, IsLikeTheWhole) {
     // A plane less is a step twice as large, and between them there is one for any amount.
     const StepAmounts whole(control, static_cast<double>(step));
     const StepAmounts less(control, static_cast<double>(step), 1);
+    for (int planes = 0; planes < StepAmounts::kSteps; ++planes) {
+      const auto i = static_cast<std::size_t>(planes);
+      const Cuts cuts = control.planes(planes);
+      EXPECT_EQ(whole.bytes[i], static_cast<double>(control.body_bytes(cuts))) << planes;
+      EXPECT_EQ(whole.errors[i], control.error(cuts)) << planes;
+    }
     EXPECT_EQ(less.step, 2 * whole.step);
     EXPECT_EQ(less.bytes[0], whole.bytes[1]);
     EXPECT_NEAR(whole.at(whole.errors, less.step) / less.errors[0], 1, 1e-9);
