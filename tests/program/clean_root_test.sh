@@ -41,7 +41,7 @@ check() { # check WHAT PATTERN COMMAND...: it succeeds and prints that
 }
 install() { apt-get install -y --no-install-recommends "$@" >log 2>&1 || { tail -n 20 log; exit 1; }; }
 apt-get update >log 2>&1 || { cat log; exit 1; }
-install ./trivelet_*.deb
+install --reinstall ./trivelet_*.deb  # in a root that is used again, too
 echo "holds: apt install of the program"
 { printf 'P5\n64 48\n255\n'; head -c 3072 /dev/urandom; } >a.pgm
 check "the program encodes" "" trivelet encode a.pgm a.tvl --lossless --quiet
@@ -62,7 +62,7 @@ check "bash completes" "^--reduce *$" bash -c '. /usr/share/bash-completion/bash
 check "zsh completes" "_trivelet" zsh -c 'autoload -U compinit; compinit -u; print $_comps[trivelet]'
 check "fish completes" "^--reduce" fish -c 'complete -C "trivelet decode --red"'
 check "MIME type" "video/x-trivelet" sh -c 'cat /usr/share/mime/globs2'
-install ./*.deb
+install --reinstall ./*.deb
 echo "holds: apt install of all $(ls ./*.deb | wc -l)"
 if [ -e "$(echo gstreamer1.0-trivelet_*.deb)" ]; then
   install gstreamer1.0-tools

@@ -175,6 +175,8 @@ def without_memory(base: Path, out: Path) -> None:
 
         return run(arguments, preexec_fn=limit)
 
+    if limited(["--version"], 1 << 12).returncode != 0:
+        return  # the shadow memory of a sanitizer cannot be limited
     least = 8
     while limited(["--version"], least).returncode != 0:
         least += 2
