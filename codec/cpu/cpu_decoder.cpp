@@ -177,8 +177,7 @@ class CpuDecoder final : public GopDecoder {
   // Makes samples of one component. Coefficients that are zero are not kept, and the others are transformed in strips.
   template <class T>
   void decode_strips(const LayeredGop& in, const Reduced& r, int c, Gop& gop) {
-    PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
-                          {r.shape(c), r.decomposition(c), header_.lossless});
+    PatchStore<T> patches = patches_of<T>(in, r, c);
     decode_patches(in, c, patches);
     const StageTimer timer(transform_time_, pool_times());
     const PixelFormat& f = header_.video.format;
@@ -197,8 +196,7 @@ class CpuDecoder final : public GopDecoder {
     begin_inverse(described_, gop);
     groups_.release();
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
-      PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
-                            {r.shape(c), r.decomposition(c), header_.lossless});
+      PatchStore<T> patches = patches_of<T>(in, r, c);
       decode_patches(in, c, patches);
       if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
       const StageTimer timer(transform_time_, pool_times());
@@ -219,8 +217,7 @@ class CpuDecoder final : public GopDecoder {
     to_keys.temporal = in.motion->places.levels;
     const Reduced r(header, to_keys, in.frames);
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
-      PatchStore<T> patches(*in.components[static_cast<std::size_t>(c)].grid,
-                            {r.shape(c), r.decomposition(c), header_.lossless});
+      PatchStore<T> patches = patches_of<T>(in, r, c);
       decode_patches(in, c, patches);
       if (r.frames == 0 || described_.frames == 0) continue;
       const StageTimer timer(transform_time_, pool_times());
@@ -297,6 +294,14 @@ class CpuDecoder final : public GopDecoder {
     });
   }
 
+  template <class T>
+  PatchStore<T> patches_of(const LayeredGop& in, const Reduced& r, int c) const {
+    return {*in.components[static_cast<std::size_t>(c)].grid,
+            {r.shape(c), r.decomposition(c), header_.lossless},
+            header_.profile == Profile::kFast,
+            simd_};
+  }
+
   // Decodes a component to memory that holds what is not zero.
   template <class T>
   void decode_patches(const LayeredGop& in, int c, PatchStore<T>& patches) {
@@ -310,7 +315,7 @@ class CpuDecoder final : public GopDecoder {
     pool_.parallel_for(grid.blocks(), [&](int k, int worker) {
       LargeVector<T>& own = memory[static_cast<std::size_t>(worker)];
       own.resize(shape.samples());
-      const BlockMemory<T> block{packed_field(own.data(), shape), true};
+      const BlockMemory<T> block{packed_field(own.data(), shape), true, &patches};
       const BlockTask task{c, k / grid.columns(), k % grid.columns()};
       decode_block<T>(in, task, worker, target, steps, block, &patches.zeros());
       patches.add(task.by, task.bx, block);

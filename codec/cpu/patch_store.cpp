@@ -6,29 +6,28 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/entropy/fast/zerotree.h"
+
 namespace trivelet {
 
 namespace {
 
 constexpr std::size_t kChunkWords = std::size_t{4} << 10;
 
+constexpr std::size_t kReadBehind = 16;  // words, by write_tiles()
+
 constexpr std::size_t mask_words(int width) { return (static_cast<std::size_t>(width) + 31) / 32; }
 
 // Packs a row of up to 32 values. Returns the end of the values that are not zero.
 template <class T>
 std::uint32_t* pack(const T* from, int count, std::uint32_t& mask, std::uint32_t* to) {
-  std::uint32_t words[32];
-  std::memcpy(words, from, static_cast<std::size_t>(count) * sizeof *words);
-  std::uint32_t any = 0;
-  for (int i = 0; i < count; ++i) any |= words[i];
+  const auto bits = [from](int i) { return std::bit_cast<std::uint32_t>(from[i]); };
   mask = 0;
-  if (any == 0) return to;
-  for (int i = 0; i < count; ++i) {
-    const bool there = words[i] != 0;
-    mask |= static_cast<std::uint32_t>(there) << i;
-    *to = words[i];
-    to += there;
-  }
+  const auto find = [&](int n) {
+    for (int i = 0; i < n; ++i) mask |= bits(i) != 0 ? std::uint32_t{1} << i : 0;
+  };
+  count == 32 ? find(32) : find(count);  // a known number makes vector instructions
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) *to++ = bits(std::countr_zero(left));
   return to;
 }
 
@@ -43,8 +42,13 @@ const std::uint32_t* unpack(std::uint32_t mask, const std::uint32_t* from, T* to
 }  // namespace
 
 template <class T>
-PatchStore<T>::PatchStore(const BlockGrid& grid, const SubbandTable& target)
-    : grid_(grid), target_(target), zeros_(grid, target), frames_(static_cast<std::size_t>(target.shape().frames)) {
+PatchStore<T>::PatchStore(const BlockGrid& grid, const SubbandTable& target, bool tiles, SimdLevel simd)
+    : grid_(grid),
+      target_(target),
+      tiles_(tiles),
+      simd_(simd),
+      zeros_(grid, target),
+      frames_(static_cast<std::size_t>(target.shape().frames)) {
   const std::size_t bands = 1 + 3 * static_cast<std::size_t>(target.resolutions() - 1);
   for (Frame& f : frames_) f.patches.resize(bands * static_cast<std::size_t>(grid.blocks()));
 }
@@ -54,7 +58,7 @@ std::uint32_t* PatchStore<T>::Frame::allocate(std::size_t words) {
   const std::lock_guard lock(mutex);
   if (words > left) {
     left = std::max(words, kChunkWords);
-    chunks.push_back(std::make_unique_for_overwrite<std::uint32_t[]>(left));
+    chunks.push_back(std::make_unique_for_overwrite<std::uint32_t[]>(left + kReadBehind));
     next = chunks.back().get();
   }
   left -= words;
@@ -74,10 +78,9 @@ void PatchStore<T>::add(int by, int bx, const BlockMemory<T>& memory) {
   for (const Subband& band : target_.all()) {
     const Field<T> from = patch_view(grid_, by, bx, memory, band);
     const int width = from.shape.width, height = from.shape.height;
-    if (width == 0 || height == 0) continue;
+    if (width == 0 || height == 0 || in_tiles(band)) continue;
     const std::size_t masks = mask_words(width) * static_cast<std::size_t>(height);
-    packed.resize(masks + static_cast<std::size_t>(width) * static_cast<std::size_t>(height) +
-                  1);  // 1: written, unused
+    packed.resize(masks + static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
     for (int t = 0; t < from.shape.frames; ++t) {
       if (band.resolution > 0 && zeros_.is_left_out(band, t, by, bx)) continue;
       std::uint32_t* mask = packed.data();
@@ -91,6 +94,31 @@ void PatchStore<T>::add(int by, int bx, const BlockMemory<T>& memory) {
       frame.patches[patch(band, by, bx)] = to;
     }
   }
+}
+
+template <class T>
+void PatchStore<T>::add(const Subband& band, int frame_of_band, int by, int bx, const std::vector<std::uint64_t>& words,
+                        const T* coefficients, std::size_t count) {
+  Frame& frame = frames_[static_cast<std::size_t>(band.frame_origin + frame_of_band * band.frame_step)];
+  std::uint32_t* const to = frame.allocate(2 * words.size() + count);
+  std::memcpy(to, words.data(), words.size() * sizeof words[0]);
+  std::memcpy(to + 2 * words.size(), coefficients, count * sizeof *coefficients);
+  frame.patches[patch(band, by, bx)] = to;
+}
+
+template <class T>
+void PatchStore<T>::write_patch(const Subband& band, const BlockGrid::Patch& p, const std::uint32_t* packed, int first,
+                                const Field<T>& view) const {
+  const int begin = std::max(p.y, first) - p.y, end = std::min(p.y + p.height, first + view.shape.height) - p.y;
+  if (begin >= end) return;
+  if (in_tiles(band))
+    return write_tiles(grid_, band, p, packed, begin, end, view.row(0, p.y + begin - first) + p.x, view.row_stride,
+                       simd_);
+  const std::uint32_t* values = packed + mask_words(p.width) * static_cast<std::size_t>(p.height);
+  for (int y = 0; y < end; ++y)
+    for (int x = 0; x < p.width; x += 32, ++packed)
+      values = y < begin ? values + std::popcount(*packed)
+                         : unpack(*packed, values, view.row(0, p.y + y - first) + p.x + x, std::min(32, p.width - x));
 }
 
 template <class T>
@@ -110,16 +138,9 @@ void PatchStore<T>::write(int frame, int from, int to, int levels, int first_row
     const Field<T> view = subband_view(field, place);
     const int first = first_row / place.row_step;
     for (int by = 0; by < grid_.rows(); ++by)
-      for (int bx = 0; bx < grid_.columns(); ++bx) {
-        const BlockGrid::Patch p = grid_.patch(band, by, bx);
-        const std::uint32_t* mask = own.patches[patch(band, by, bx)];
-        if (!mask || p.y + p.height <= first || p.y >= first + view.shape.height) continue;
-        const std::uint32_t* values = mask + mask_words(p.width) * static_cast<std::size_t>(p.height);
-        for (int y = p.y - first; y < std::min(p.y + p.height - first, view.shape.height); ++y)
-          for (int x = 0; x < p.width; x += 32, ++mask)
-            values = y < 0 ? values + std::popcount(*mask)
-                           : unpack(*mask, values, view.row(0, y) + p.x + x, std::min(32, p.width - x));
-      }
+      for (int bx = 0; bx < grid_.columns(); ++bx)
+        if (const std::uint32_t* packed = own.patches[patch(band, by, bx)])
+          write_patch(band, grid_.patch(band, by, bx), packed, first, view);
   }
 }
 

@@ -13,9 +13,13 @@ constexpr int kFineLevels = 2;
 constexpr std::size_t kStripBytes = std::size_t{56} << 20;  // a fifth of 33 frames of 1080p
 // Of a strip, whose overlap would be most of it otherwise.
 constexpr int kLeastRows = 64;
-// Rows whose values depend on rows behind the end of a strip: 6 at each level, of which those of the coarser one are
-// twice as far apart (the 13/7; 4 of the 9/7). In multiples of 2^kFineLevels.
-constexpr int kOverlap = (6 + 2 * 6 + 3) / 4 * 4;
+
+// Rows whose values depend on rows behind the end of a strip: those that a filter reaches at each level, of which those
+// of the coarser one are twice as far apart. In multiples of 2^kFineLevels.
+int overlap_of(Wavelet wavelet) {
+  const int reach = wavelet == Wavelet::kHaar ? 1 : wavelet == Wavelet::kCdf53 ? 2 : wavelet == Wavelet::kCdf97 ? 4 : 6;
+  return (reach + 2 * reach + 3) / 4 * 4;
+}
 
 // Calls body(frame, pool) for all frames. Threads take frames, or share each one if there are few.
 template <class Body>
@@ -74,11 +78,12 @@ void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std
     const ZeroPatches left_out = patches.read_low(t, kFineLevels, frame);
     inverse_transform<T>(frame, coarse, threads, simd, {}, &left_out);
   });
+  const int overlap = overlap_of(whole.spatial);
   const int rows = ceil_div(ceil_div(shape.height, strips), 1 << kFineLevels) << kFineLevels;
-  reserve(memory.strip, {shape.frames, std::min(rows + 2 * kOverlap, shape.height), shape.width});
+  reserve(memory.strip, {shape.frames, std::min(rows + 2 * overlap, shape.height), shape.width});
   for (int first = 0; first < shape.height; first += rows) {
     const int end = std::min(first + rows, shape.height);
-    const int from = std::max(0, first - kOverlap), to = std::min(shape.height, end + kOverlap);
+    const int from = std::max(0, first - overlap), to = std::min(shape.height, end + overlap);
     const Field<T> strip = packed_field(memory.strip.data(), {shape.frames, to - from, shape.width});
     for_frames(shape.frames, pool, [&](int t, ThreadPool& threads) {
       const Field<T> frame = frame_of(strip, t);

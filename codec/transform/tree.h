@@ -128,11 +128,30 @@ Field<T> patch_view(const BlockGrid& grid, int by, int bx, const Field<T>& field
   return v;
 }
 
+/// Whether the words of a detail subband are squares of 8x8 coefficients of one frame.
+inline bool has_tiles(const BlockGrid& grid, const Subband& band) {
+  return band.resolution > 0 && grid.families()[static_cast<std::size_t>(band.temporal_band)]
+                                        .levels[static_cast<std::size_t>(band.resolution)]
+                                        .kind == WordKind::kTile8x8;
+}
+
+/// Takes patches of blocks without their zeros.
+template <class T>
+class TileSink {
+ public:
+  virtual ~TileSink() = default;
+  /// A patch of one frame of a subband for which has_tiles() is true: of each word its slots that are not zero, then
+  /// the `count` coefficients of these slots.
+  virtual void add(const Subband& band, int frame_of_band, int by, int bx, const std::vector<std::uint64_t>& words,
+                   const T* coefficients, std::size_t count) = 0;
+};
+
 /// Where the coefficients of a block are written: to the field of its component, or to one of the block alone.
 template <class T>
 struct BlockMemory {
   Field<T> field;
-  bool is_separate = false;  ///< `field` has all frames of a picture of BlockGrid::block_side() rows and columns
+  bool is_separate = false;      ///< `field` has all frames of a picture of BlockGrid::block_side() rows and columns
+  TileSink<T>* tiles = nullptr;  ///< of the fast profile: gets patches that have tiles in place of `field`
 };
 template <class T>
 Field<T> patch_view(const BlockGrid& grid, int by, int bx, const BlockMemory<T>& memory, const Subband& band) {

@@ -19,23 +19,49 @@ struct StripCase {
   Shape shape;
   Wavelet spatial;
   int levels, temporal_levels, strips, threads;
+  bool tiles = false;  // as of the fast profile
+  SimdLevel simd = SimdLevel::kBest;
 };
 
 std::string describe_strips(const StripCase& c) {
   return std::to_string(c.shape.frames) + "x" + std::to_string(c.shape.height) + "x" + std::to_string(c.shape.width) +
-         ", wavelet " + std::to_string(static_cast<int>(c.spatial)) + ", " + std::to_string(c.strips) + " strips";
+         ", wavelet " + std::to_string(static_cast<int>(c.spatial)) + ", " + std::to_string(c.strips) + " strips" +
+         (c.tiles ? ", tiles" : "");
+}
+
+// A patch of one frame as the fast profile gives it.
+template <class T>
+void give_tiles(const BlockGrid& grid, const Subband& band, int t, int by, int bx, const Field<T>& patch,
+                TileSink<T>& tiles) {
+  const TreeLevel& level =
+      grid.families()[static_cast<std::size_t>(band.temporal_band)].levels[static_cast<std::size_t>(band.resolution)];
+  std::vector<std::uint64_t> words;
+  std::vector<T> values;
+  for (const WordBase& base : level.base) {
+    if (base.t != t) continue;
+    words.push_back(0);
+    for (std::size_t i = 0; i < 64; ++i) {
+      const int y = base.y + level.slot[i].y, x = base.x + level.slot[i].x;
+      if (y >= patch.shape.height || x >= patch.shape.width || patch.row(t, y)[x] == T{}) continue;
+      words.back() |= std::uint64_t{1} << i;
+      values.push_back(patch.row(t, y)[x]);
+    }
+  }
+  EXPECT_EQ(words.size(), tiles_of(grid, band));
+  tiles.add(band, t, by, bx, words, values.data(), values.size());
 }
 
 // Random coefficients in `field` and in `patches`: patches that are left out, rows of zeros, single zeros.
 template <class T>
-void fill_patches(const BlockGrid& grid, const Field<T>& field, PatchStore<T>& patches, std::mt19937& random) {
+void fill_patches(const BlockGrid& grid, const Field<T>& field, PatchStore<T>& patches, bool tiles,
+                  std::mt19937& random) {
   const auto value = [&]() -> T {
     return random() % 3 != 0 ? T{} : static_cast<T>(static_cast<int>(random() % 2001) - 1000) / T{2};
   };
   const int side = grid.block_side(patches.target().decomposition().spatial_levels);
   const Shape shape{field.shape.frames, side, side};
   std::vector<T> own(shape.samples());
-  const BlockMemory<T> block{packed_field(own.data(), shape), true};
+  const BlockMemory<T> block{packed_field(own.data(), shape), true, tiles ? &patches : nullptr};
   for (int by = 0; by < grid.rows(); ++by)
     for (int bx = 0; bx < grid.columns(); ++bx) {
       for (const Subband& band : patches.target().all()) {
@@ -46,6 +72,7 @@ void fill_patches(const BlockGrid& grid, const Field<T>& field, PatchStore<T>& p
           for (int y = 0; y < to.shape.height; ++y)
             for (int x = 0; x < to.shape.width; ++x)
               to.row(t, y)[x] = copy.row(t, y)[x] = left_out || y % 5 == 3 ? T{} : value();
+          if (tiles && has_tiles(grid, band) && !left_out) give_tiles(grid, band, t, by, bx, to, patches);
         }
       }
       patches.add(by, bx, block);
@@ -62,10 +89,10 @@ void check_strips(const StripCase& c, int bytes) {
   d.spatial_levels = c.levels;
   d.temporal_levels = c.temporal_levels;
   const BlockGrid grid(c.shape, d, std::is_integral_v<T>, 64);
-  PatchStore<T> patches(grid, grid.table());
+  PatchStore<T> patches(grid, grid.table(), c.tiles, c.simd);
   std::vector<T> memory(c.shape.samples());
   const Field<T> field = packed_field(memory.data(), c.shape);
-  fill_patches(grid, field, patches, random);
+  fill_patches(grid, field, patches, c.tiles, random);
 
   ThreadPool pool(c.threads);
   std::vector<float> gains;
@@ -92,7 +119,7 @@ void check_strips(const StripCase& c, int bytes) {
 
   // And whole frames, which are freed.
   std::vector<T> frame(static_cast<std::size_t>(c.shape.height) * static_cast<std::size_t>(c.shape.width));
-  fill_patches(grid, field, patches, random);
+  fill_patches(grid, field, patches, c.tiles, random);
   for (int t = 0; t < c.shape.frames; ++t) {
     const Field<T> at = packed_field(frame.data(), {1, c.shape.height, c.shape.width});
     Field<T> same = field;
@@ -110,9 +137,11 @@ TEST(StripInverse, GivesWhatOnePieceGives) {
     for (const int levels : {2, 3, 5})
       for (const int strips : {1, 2, 3, 7}) {
         const int threads = strips % 3 + 1;
-        check_strips<float>({shape, Wavelet::kCdf97, levels, 2, strips, threads}, 1);
+        const bool tiles = strips != 2;
+        const SimdLevel simd = strips == 3 ? SimdLevel::kScalar : SimdLevel::kBest;
+        check_strips<float>({shape, Wavelet::kCdf97, levels, 2, strips, threads, tiles, simd}, 1);
         check_strips<float>({shape, Wavelet::kHaar, levels, 1, strips, threads}, 2);
-        check_strips<std::int32_t>({shape, Wavelet::kRev137, levels, 2, strips, threads}, 2);
+        check_strips<std::int32_t>({shape, Wavelet::kRev137, levels, 2, strips, threads, tiles, simd}, 2);
         check_strips<std::int32_t>({shape, Wavelet::kCdf53, levels, 0, strips, threads}, 1);
       }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "codec/base/simd.h"
 #include "codec/entropy/fast/zerotree_kernels.h"
@@ -369,6 +370,14 @@ struct LevelMemory {
 
 void restore(const Kernels& k, const RestoreArgs<float>& a) { k.restore_real(a); }
 void restore(const Kernels& k, const RestoreArgs<std::int32_t>& a) { k.restore_integer(a); }
+std::size_t pack(const Kernels& k, const RestoreArgs<float>& a, int first, std::vector<std::uint64_t>& words,
+                 float* out) {
+  return k.pack_real(a, first, static_cast<int>(words.size()), words.data(), out);
+}
+std::size_t pack(const Kernels& k, const RestoreArgs<std::int32_t>& a, int first, std::vector<std::uint64_t>& words,
+                 std::int32_t* out) {
+  return k.pack_integer(a, first, static_cast<int>(words.size()), words.data(), out);
+}
 
 }  // namespace
 
@@ -389,7 +398,20 @@ struct BlockDecoder::State {
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const float* steps,
               const BlockMemory<T>& block_memory, ZeroPatches* left_out);
+  template <class T>
+  std::vector<T>& room() {
+    if constexpr (std::is_floating_point_v<T>)
+      return reals;
+    else
+      return integers;
+  }
+  template <class T>
+  void give_tiles(const BlockGrid& grid, const RestoreArgs<T>& a, const Subband& band, int by, int bx,
+                  TileSink<T>& tiles);
   std::vector<bool> used_frames;  // frames of a patch that are not zero
+  std::vector<std::uint64_t> frame_words;
+  std::vector<float> reals;
+  std::vector<std::int32_t> integers;
   void find_used(const TreeLevel& level, const LevelState& s, int orientation_index, int frames);
 };
 
@@ -412,9 +434,10 @@ void BlockDecoder::clear(const BlockGrid& grid, const SubbandTable& target, int 
                          const BlockMemory<T>& block_memory, ZeroPatches* left_out) {
   for (const Subband& band : target.all()) {
     const Field<T> v = patch_view(grid, by, bx, block_memory, band);
+    const bool in_tiles = block_memory.tiles && has_tiles(grid, band);  // of which none is given
     for (int t = 0; t < v.shape.frames; ++t) {
-      clear_frame(v, t);
-      if (left_out && band.resolution > 0) left_out->set(band, t, by, bx, false);
+      if (!in_tiles) clear_frame(v, t);
+      if (left_out && band.resolution > 0) left_out->set(band, t, by, bx, in_tiles);
     }
   }
 }
@@ -572,13 +595,14 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     const auto k = static_cast<std::size_t>(band.resolution);
     const auto s = static_cast<std::size_t>(segment_index(grid, band.temporal_band, band.resolution));
     const bool empty = low[s] >= segments[s].top;
+    const bool in_tiles = block_memory.tiles && has_tiles(grid, band);
     const bool may_leave_out = left_out && band.resolution > 0;
     used_frames.assign(static_cast<std::size_t>(v.shape.frames), false);
     if (may_leave_out && !empty)
       find_used(all[b].levels[k], states[b][k], std::max(0, band.orientation - 1), v.shape.frames);
     for (int t = 0; t < v.shape.frames; ++t) {
       const bool leave_out = may_leave_out && !used_frames[static_cast<std::size_t>(t)];
-      if (!leave_out) clear_frame(v, t);
+      if (!leave_out && !in_tiles) clear_frame(v, t);
       if (may_leave_out) left_out->set(band, t, by, bx, leave_out);
     }
     if (empty) continue;
@@ -593,10 +617,54 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
     a.low = low[s];
     a.level = view(all[b].levels[k], masks.families[b].levels[k]);
     a.state = &states[b][k];
-    restore(*kernels, a);
+    if (in_tiles)
+      give_tiles(grid, a, band, by, bx, *block_memory.tiles);
+    else
+      restore(*kernels, a);
   }
 }
 
+template <class T>
+void BlockDecoder::State::give_tiles(const BlockGrid& grid, const RestoreArgs<T>& a, const Subband& band, int by,
+                                     int bx, TileSink<T>& tiles) {
+  std::vector<T>& out = room<T>();
+  frame_words.resize(tiles_of(grid, band));
+  out.resize(64 * frame_words.size() + 16);
+  for (std::size_t t = 0; t < used_frames.size(); ++t) {
+    if (!used_frames[t]) continue;
+    const std::size_t count = pack(*kernels, a, static_cast<int>(t * frame_words.size()), frame_words, out.data());
+    tiles.add(band, static_cast<int>(t), by, bx, frame_words, out.data(), count);
+  }
+}
+
+namespace {
+
+void unpack(const Kernels& k, const UnpackArgs<float>& a) { k.unpack_real(a); }
+void unpack(const Kernels& k, const UnpackArgs<std::int32_t>& a) { k.unpack_integer(a); }
+
+}  // namespace
+
+template <class T>
+void write_tiles(const BlockGrid& grid, const Subband& band, const BlockGrid::Patch& patch, const std::uint32_t* packed,
+                 int first_row, int end_row, T* origin, std::ptrdiff_t row_stride, SimdLevel simd) {
+  UnpackArgs<T> a;
+  a.packed = packed;
+  a.base = grid.families()[static_cast<std::size_t>(band.temporal_band)]
+               .levels[static_cast<std::size_t>(band.resolution)]
+               .base.data();
+  a.words = static_cast<int>(tiles_of(grid, band));
+  a.origin = origin;
+  a.row_stride = row_stride;
+  a.first_row = first_row;
+  a.end_row = end_row;
+  a.width = patch.width;
+  unpack(kernels(simd), a);
+}
+
+template void write_tiles(const BlockGrid&, const Subband&, const BlockGrid::Patch&, const std::uint32_t*, int, int,
+                          float*, std::ptrdiff_t, SimdLevel);
+template void write_tiles(const BlockGrid&, const Subband&, const BlockGrid::Patch&, const std::uint32_t*, int, int,
+                          std::int32_t*, std::ptrdiff_t, SimdLevel);
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const BlockMemory<float>&, ZeroPatches*);
 template void BlockDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,

@@ -19,6 +19,18 @@
 
 namespace trivelet {
 
+/// Writes the rows [first_row, end_row) of a patch, of which `origin` is the first coefficient of row `first_row`.
+/// `packed` is what a TileSink got: two numbers for each word, then the bits of the coefficients. 16 numbers behind it
+/// can be read.
+template <class T>
+void write_tiles(const BlockGrid& grid, const Subband& band, const BlockGrid::Patch& patch, const std::uint32_t* packed,
+                 int first_row, int end_row, T* origin, std::ptrdiff_t row_stride, SimdLevel simd);
+/// The number of words of a patch of one frame.
+inline std::size_t tiles_of(const BlockGrid& grid, const Subband& band) {
+  const auto side = static_cast<std::size_t>(grid.side(band.resolution));
+  return side * side / 64;
+}
+
 /// Codes blocks in FastMode::kStaged. It holds scratch memory, so each thread needs its own object.
 class BlockEncoder {
  public:
@@ -42,8 +54,8 @@ class BlockDecoder {
   /// Decodes planes >= stop_plane and writes every coefficient of the block that `target` has into `memory`. `target`
   /// is grid.table() or, for a lower resolution or frame rate, the table of the reduced volume, whose subbands are the
   /// coarsest ones of the grid. `centroid` / 256 is the place of the reconstruction point in its interval. `steps` (of
-  /// grid.table()) is null for integers. With `left_out`, zero patches are marked there and not written. Throws
-  /// BadStream when the bits contradict the sizes.
+  /// grid.table()) is null for integers. With `left_out`, zero patches are marked there and not written; tiles are for
+  /// this case alone. Throws BadStream when the bits contradict the sizes.
   template <class T>
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,

@@ -697,6 +697,10 @@ void restore_other(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
   }
 }
 
+// Where slot i of a tile is.
+inline std::ptrdiff_t tile_column(unsigned i) { return (i & 1) | (i >> 1 & 2) | (i >> 2 & 4); }
+inline std::ptrdiff_t tile_row(unsigned i) { return tile_column(i >> 1); }
+
 #if defined(__AVX512BW__)
 inline __m512 finish16(__m512i m, __mmask16 sig, __mmask16 sign, const RestoreArgs<float>& a) {
   __m512 v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(m), _mm512_set1_ps(a.offset)), _mm512_set1_ps(a.step));
@@ -714,8 +718,9 @@ inline void store_quarter(float* p, std::ptrdiff_t row, __m512 v) {
   _mm_storeu_ps(p + 2 * row, _mm512_extractf32x4_ps(v, 2));
   _mm_storeu_ps(p + 3 * row, _mm512_extractf32x4_ps(v, 3));
 }
+// The 64 coefficients of a word in slot order, 16 each.
 template <class T>
-inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
+inline void load_word(const RestoreArgs<T>& a, int w, u64 sig, __m512 v[4]) {
   const LevelState& s = *a.state;
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(a.level.words) * a.level.orientations;
   __m512i m[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
@@ -724,29 +729,77 @@ inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
     const __m512i bit = _mm512_set1_epi32(1 << q);
     for (int i = 0; i < 4; ++i) m[i] = _mm512_mask_or_epi32(m[i], static_cast<__mmask16>(plane >> (16 * i)), m[i], bit);
   }
+  for (int i = 0; i < 4; ++i)
+    v[i] = finish16(m[i], static_cast<__mmask16>(sig >> (16 * i)), static_cast<__mmask16>(s.sign[w] >> (16 * i)), a);
+}
+// Writes 64 coefficients in slot order to a tile.
+template <class T>
+inline void store_tile(T* p, std::ptrdiff_t row, const __m512 v[4]) {
   const __m512i z = z_order();  // the permutation is its own inverse
-  const std::ptrdiff_t row = a.row_stride;
   float* out = reinterpret_cast<float*>(p);
   float* quarter[4] = {out, out + 4, out + 4 * row, out + 4 * row + 4};
+  for (int i = 0; i < 4; ++i) store_quarter(quarter[i], row, _mm512_permutexvar_ps(z, v[i]));
+}
+template <class T>
+inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
+  __m512 v[4];
+  load_word(a, w, sig, v);
+  store_tile(p, a.row_stride, v);
+}
+template <class T>
+inline T* pack_word(const RestoreArgs<T>& a, int w, u64 sig, T* out) {
+  __m512 v[4];
+  load_word(a, w, sig, v);
   for (int i = 0; i < 4; ++i) {
-    const __m512 v =
-        finish16(m[i], static_cast<__mmask16>(sig >> (16 * i)), static_cast<__mmask16>(s.sign[w] >> (16 * i)), a);
-    store_quarter(quarter[i], row, _mm512_permutexvar_ps(z, v));
+    const auto there = static_cast<__mmask16>(sig >> (16 * i));
+    _mm512_storeu_ps(out, _mm512_maskz_compress_ps(there, v[i]));
+    out += count(there);
   }
+  return out;
+}
+template <class T>
+inline void unpack_tile(u64 word, const u32* from, T* p, std::ptrdiff_t row) {
+  __m512 v[4];
+  for (int i = 0; i < 4; ++i) {
+    const auto there = static_cast<__mmask16>(word >> (16 * i));
+    v[i] = _mm512_maskz_expand_ps(there, _mm512_loadu_ps(from));
+    from += count(there);
+  }
+  store_tile(p, row, v);
 }
 #else
 template <class T>
-inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
+inline void load_word(const RestoreArgs<T>& a, int w, i32 m[64]) {
   const LevelState& s = *a.state;
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(a.level.words) * a.level.orientations;
-  i32 m[64] = {};
   for (int q = s.first[w]; q >= a.low; --q)
     for (u64 plane = s.planes[q * n + w]; plane; plane &= plane - 1) m[lowest(plane)] |= 1 << q;
+}
+template <class T>
+inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
+  i32 m[64] = {};
+  load_word(a, w, m);
   for (; sig; sig &= sig - 1) {
     const unsigned i = lowest(sig);
-    const unsigned x = (i & 1) | (i >> 1 & 2) | (i >> 2 & 4);
-    const unsigned y = (i >> 1 & 1) | (i >> 2 & 2) | (i >> 3 & 4);
-    p[static_cast<std::ptrdiff_t>(y) * a.row_stride + x] = dequantise(m[i], s.sign[w] >> i & 1, a);
+    p[tile_row(i) * a.row_stride + tile_column(i)] = dequantise(m[i], a.state->sign[w] >> i & 1, a);
+  }
+}
+template <class T>
+inline T* pack_word(const RestoreArgs<T>& a, int w, u64 sig, T* out) {
+  i32 m[64] = {};
+  load_word(a, w, m);
+  for (; sig; sig &= sig - 1) {
+    const unsigned i = lowest(sig);
+    *out++ = dequantise(m[i], a.state->sign[w] >> i & 1, a);
+  }
+  return out;
+}
+template <class T>
+inline void unpack_tile(u64 word, const u32* from, T* p, std::ptrdiff_t row) {
+  for (int y = 0; y < 8; ++y) std::memset(p + y * row, 0, 8 * sizeof(T));
+  for (; word; word &= word - 1) {
+    const unsigned i = lowest(word);
+    std::memcpy(p + tile_row(i) * row + tile_column(i), from++, sizeof(T));
   }
 }
 #endif
@@ -768,8 +821,49 @@ void restore(const RestoreArgs<T>& a) {
   }
 }
 
+template <class T>
+std::size_t pack(const RestoreArgs<T>& a, int first, int number, u64* words, T* out) {
+  const T* const begin = out;
+  for (int i = 0; i < number; ++i) {
+    const int w = a.orientation_index * a.level.words + first + i;
+    words[i] = a.state->sig[w];
+    if (words[i]) out = pack_word(a, w, words[i], out);
+  }
+  return static_cast<std::size_t>(out - begin);
+}
+
+// A tile of which not all rows or columns are there.
+template <class T>
+void unpack_part(u64 word, const u32* from, const WordBase& base, const UnpackArgs<T>& a) {
+  const auto row = [&](std::ptrdiff_t y) { return a.origin + (y - a.first_row) * a.row_stride + base.x; };
+  const int columns = a.width - base.x < 8 ? a.width - base.x : 8;
+  for (int y = base.y; y < base.y + 8; ++y)
+    if (columns > 0 && y >= a.first_row && y < a.end_row)
+      std::memset(row(y), 0, static_cast<std::size_t>(columns) * sizeof(T));
+  for (; word; word &= word - 1, ++from) {
+    const std::ptrdiff_t y = base.y + tile_row(lowest(word));
+    if (y >= a.first_row && y < a.end_row) std::memcpy(row(y) + tile_column(lowest(word)), from, sizeof(T));
+  }
+}
+
+template <class T>
+void unpack(const UnpackArgs<T>& a) {
+  const u32* from = a.packed + 2 * a.words;
+  for (int i = 0; i < a.words; ++i) {
+    const WordBase& base = a.base[i];
+    u64 word;
+    std::memcpy(&word, a.packed + 2 * i, sizeof word);
+    if (base.y >= a.first_row && base.y + 8 <= a.end_row && base.x + 8 <= a.width)
+      unpack_tile(word, from, a.origin + (base.y - a.first_row) * a.row_stride + base.x, a.row_stride);
+    else
+      unpack_part(word, from, base, a);
+    from += count(word);
+  }
+}
+
 }  // namespace
 
-const Kernels kKernels = {slice<float>, slice<i32>, encode_segment, append, decode_plane, restore<float>, restore<i32>};
+const Kernels kKernels = {slice<float>, slice<i32>,  encode_segment, append,        decode_plane, restore<float>,
+                          restore<i32>, pack<float>, pack<i32>,      unpack<float>, unpack<i32>};
 
 }  // namespace trivelet::zerotree::TRIVELET_ISA

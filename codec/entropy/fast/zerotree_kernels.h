@@ -139,6 +139,19 @@ struct RestoreArgs {
   const LevelState* state = nullptr;
 };
 
+/// The inverse of pack(): writes the rows [first_row, end_row) of a patch of tiles, zeros too.
+template <class T>
+struct UnpackArgs {
+  const std::uint32_t* packed = nullptr;  ///< 16 values behind it can be read
+  const WordBase* base = nullptr;         ///< of the words
+  int words = 0;
+  T* origin = nullptr;  ///< the first coefficient of row `first_row`
+  std::ptrdiff_t row_stride = 0;
+  int first_row = 0;
+  int end_row = 0;
+  int width = 0;
+};
+
 struct Kernels {
   void (*slice_real)(const SliceArgs<float>&);
   void (*slice_integer)(const SliceArgs<std::int32_t>&);
@@ -147,6 +160,13 @@ struct Kernels {
   void (*decode_plane)(const PlaneArgs&);
   void (*restore_real)(const RestoreArgs<float>&);
   void (*restore_integer)(const RestoreArgs<std::int32_t>&);
+  /// Restores `number` words from `first` on without zeros: their significant slots go to `words`, the coefficients of
+  /// these in slot order to `out`, which has room for 64 a word and 16 more. Returns the number of coefficients.
+  std::size_t (*pack_real)(const RestoreArgs<float>&, int first, int number, std::uint64_t* words, float* out);
+  std::size_t (*pack_integer)(const RestoreArgs<std::int32_t>&, int first, int number, std::uint64_t* words,
+                              std::int32_t* out);
+  void (*unpack_real)(const UnpackArgs<float>&);
+  void (*unpack_integer)(const UnpackArgs<std::int32_t>&);
 };
 
 TRIVELET_DECLARE_TABLE(Kernels, kKernels)
