@@ -14,11 +14,13 @@ namespace {
 
 // Number of GOPs, some megabytes each, that may be written while an earlier one is measured.
 constexpr std::size_t kMostTasks = 48;
-constexpr int kThreadsPerGop = 5;  // the windows of a GOP of 1080p
-constexpr int kMostGops = 6;       // measured at once
+// A GOP of 1080p has five windows, which take unequally long: more threads wait for the last one (gpu/BENCHMARKS.md,
+// "With motion").
+constexpr int kThreadsPerGop = 2;
+constexpr int kMostGops = 12;  // measured at once
 // Number of GOPs, in measurement or waiting for it, with page-locked memory if the backend has it. Others use ordinary
-// memory.
-constexpr std::uint64_t kSpareSamples = kMostGops + 2;
+// memory: locking takes time at the start.
+constexpr std::uint64_t kSpareSamples = 8;
 
 // Copies the parts of a GOP with padding, because decoders read slightly past every part.
 std::vector<std::uint8_t> copy_padded(LayeredGop& layers) {
