@@ -87,9 +87,14 @@ void add_device_option(Command& app, std::string& device, bool several) {
       .group("Common");
 }
 
+bool may_name_several(const std::string& device) {
+  const std::optional<std::vector<int>> numbers = numbers_of(device);
+  return device == "gpu:all" || (numbers && numbers->size() > 1);
+}
+
 std::vector<std::string> devices_named(const std::string& device) {
   const std::optional<std::vector<int>> numbers = numbers_of(device);
-  if (device != "gpu:all" && (!numbers || numbers->size() < 2)) return {device};
+  if (!may_name_several(device)) return {device};
   const std::vector<Gpu> found = gpus();
   if (found.empty()) (void)choose_device("gpu");  // says why there is none
   std::vector<std::string> names;

@@ -19,6 +19,9 @@ void add_device_option(Command& app, std::string& device, bool several = false);
 /// GPUs that do not exist.
 std::vector<std::string> devices_named(const std::string& device);
 
+/// Whether --device is gpu:all, or a list of GPUs. Does not look for them.
+bool may_name_several(const std::string& device);
+
 /// What the option asks for.
 struct DeviceChoice {
   bool automatic = false;
@@ -55,5 +58,8 @@ inline constexpr std::uint64_t kFastGops = 3;
 /// GOPs of `dense` in flight for which work queues are created when files are encoded. 32 queues are not faster,
 /// because the host is busier than the device, and they take 0.6 s to start instead of 0.25.
 inline constexpr std::uint64_t kDenseGops = 7;
+/// GOPs with motion: each is searched, and then coded. More work queues find no more at once (gpu/BENCHMARKS.md, "With
+/// motion").
+inline constexpr std::uint64_t kMovingGops = 16;
 
 }  // namespace trivelet::cli

@@ -92,8 +92,6 @@ void start_backend_and_open(EncodeJob& job) {
   } else if (needs_cpu(job.params)) {
     start_on_cpu(job, "--key-prediction on", "keys without prediction");
   } else if (few_gops == 0) {
-    // Each GOP is searched, and then coded. More work queues find no more at once (gpu/BENCHMARKS.md, "With motion").
-    constexpr std::uint64_t kMovingGops = 16;
     const std::uint64_t gops = gops_of(job.input->info(), job.params.gop_frames);
     job.starting = start_backend(options.device, gpu_memory,
                                  job.params.motion == Motion::kOff ? gops
@@ -190,7 +188,7 @@ void encode(EncodeJob& job) {
 int run(const EncodeOptions& given, const Common& given_common, const Command& app) {
   EncodeJob job{.given = given, .app = app, .options = given, .common = given_common};
   EncodeOptions& options = job.options;
-  if (options.hwaccel == "none") expect_gops(options, job.common, app);
+  expect_gops(options, job.common, app);
   WorkerGroup workers("encode", options.device, job.common,
                       [&given, &app, name = job.name()](Processes& end, const std::string& device, const Common& own) {
                         help_with_encoding(given, app, name, end, device, own);

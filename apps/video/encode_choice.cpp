@@ -7,6 +7,7 @@
 
 #include "apps/cli/backends.h"
 #include "apps/cli/log.h"
+#include "apps/cluster/processes.h"
 #include "apps/video/encode_job.h"
 #include "codec/encoder/encoder_params.h"
 #include "trivelet/cuda.h"
@@ -175,8 +176,13 @@ std::uint64_t few_gops_of(const EncoderParams& params) {
 }
 
 void expect_gops(const EncodeOptions& options, const Common& common, const Command& app) try {
-  const std::uint64_t few = few_gops_of(typed_params(options, common, app));
-  if (few > 0) gpu::expect_gops(static_cast<int>(few));
+  const bool several = may_name_several(options.device) || place_of_process().size > 1;
+  if (!several && options.hwaccel != "none") return;  // more queues for its decoders are asked for later
+  const EncoderParams params = typed_params(options, common, app);
+  std::uint64_t gops = few_gops_of(params);
+  // Several GPUs are listed before the input is open and tells the number of its GOPs.
+  if (several && params.motion != Motion::kOff) gops = kMovingGops;
+  if (gops > 0) gpu::expect_gops(static_cast<int>(gops));
 } catch (const Error&) {  // the user of the options reports the error
 }
 

@@ -323,8 +323,20 @@ inline bool device_fails() {
   return behind != nullptr && ++calls > std::atol(behind + 1);
 }
 
+/// TRIVELET_EMULATED_QUEUES=FILE: gets the number of work queues, which a driver creates by the environment of the
+/// first call. For whole programs.
+inline bool write_queues() {
+  const char* const name = std::getenv("TRIVELET_EMULATED_QUEUES");
+  std::FILE* const file = name != nullptr ? std::fopen(name, "w") : nullptr;
+  if (file == nullptr) return false;
+  const char* const queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  (void)std::fputs(queues != nullptr ? queues : "8", file);
+  return std::fclose(file) == 0;
+}
+
 /// Every call of the runtime starts with it.
 inline cudaError_t result_of(const char* call) {
+  [[maybe_unused]] static const bool written = write_queues();
   if (device_fails()) return last_error = cudaErrorLaunchFailure;
   const bool over = failing.call.load() != nullptr;
   if (over ? !failing.lost : failing.countdown <= 0 || failing.countdown.fetch_sub(1) != 1) return cudaSuccess;

@@ -21,8 +21,9 @@ IN_TIME = 120  # seconds, also under sanitizers
 program = ""
 
 
-def run(arguments, gpus=3, failure="", **how):
-    environment = dict(os.environ, TRIVELET_EMULATED_GPUS=str(gpus))
+def run(arguments, gpus=3, failure="", queues="", **how):
+    environment = dict(os.environ, TRIVELET_EMULATED_GPUS=str(gpus), TRIVELET_EMULATED_QUEUES=queues)
+    environment.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
     if failure:
         environment["TRIVELET_EMULATED_FAILURE"] = failure
     if "input" not in how:
@@ -68,6 +69,15 @@ def main():
         encoded("dense, lossless, two of three", ["--lossless", "--transform", "wavelet", "--gop", "6", "--motion", "off"], "gpu:2,0", 2)
         encoded("a size", ["--gop", "2", "--size", "20k", "--motion", "off"], "gpu:all", 3)  # three runs of 8 GOPs
         encoded("a pipe", fast, "gpu:0,1", 2, "-", input=Path("in.y4m").read_bytes())
+
+        # The driver creates its work queues at the first call, whatever is asked for later.
+        for device in ("gpu", "gpu:all", "gpu:1,0"):
+            for options, queues in ((["--motion", "on"], "17"), ([], "17"), (["--motion", "off"], "8"),
+                                    (["--preset", "fast", "--motion", "off"], "4")):
+                coded = run(["encode", "in.y4m", "q.tvl", "--gop", "4", *options, "--device", device, "-y"],
+                            queues="queues")
+                if coded.returncode or Path("queues").read_text() != queues:
+                    complain(f"{Path('queues').read_text()} work queues for {options} on {device}", coded)
 
         run(["encode", "in.y4m", "fast.tvl", *fast, "--device", "cpu", "-y"])
         run(["decode", "fast.tvl", "one.y4m", "--device", "cpu", "-y"])
