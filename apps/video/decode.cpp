@@ -287,11 +287,8 @@ std::uint64_t gops_in_flight(ByteSource& source, const std::string& device, cons
   layout.read(in);
   source.seek(0);
   const StreamInfo& info = layout.info;
-  const bool needs_cpu = info.profile == Profile::kPredictive || layout.header.predicted_keys;
-  require(!needs_cpu || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
-          "--device " + device + ": streams " +
-              (layout.header.predicted_keys ? "with predicted keys" : "of the predictive profile") +
-              " are decoded on the CPU; leave the option out");
+  require(info.profile != Profile::kPredictive || device.rfind("gpu", 0) != 0, ErrorKind::kUnsupported,
+          "--device " + device + ": streams of the predictive profile are decoded on the CPU; leave the option out");
   if (info.profile == Profile::kFast) return kFastGops;
   // Motion keeps the device busy with few GOPs (gpu/BENCHMARKS.md, "With motion").
   constexpr std::size_t kMoving = 7;

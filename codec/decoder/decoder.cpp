@@ -194,7 +194,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
                s.info.file_bytes, kEmpty);
   }
 
-  const bool needs_cpu = s.header.profile == Profile::kPredictive || s.header.predicted_keys;
+  const bool needs_cpu = s.header.profile == Profile::kPredictive;
   const Backend& b = backend && !needs_cpu ? *backend : cpu_backend();
   BackendOptions options{params.threads, params.simd, Effort::kMedium, params.workers};
   const std::uint64_t gop_memory = s.memory_needed(s.header.gop_frames);

@@ -190,10 +190,10 @@ __device__ __forceinline__ void filter_columns(const TileMemory<kSide>& m, int p
   for (int n = 0; n < kCount; ++n) value[n] = rounded(sum[n]);
 }
 
-/// High frames of a level; blockIdx.y is their number. kSide: of cells with a quicker way, 8 or 4; else 0.
+/// High frames of a level: blockIdx.y counts them. kSide: of cells with a quicker way, 8 or 4; else 0.
 template <unsigned kLanes, int kSide>
 __global__ void __launch_bounds__(kMotionThreads)
-    predict_kernel(DeviceMotionComponent c, int level, bool inverse, int tile_rows, int tile_columns) {
+    predict_kernel(DeviceMotionComponent c, int level, int first, bool inverse, int tile_rows, int tile_columns) {
   constexpr unsigned kGroups = kMotionThreads / kLanes;
   __shared__ std::int32_t filtered_of_group[kGroups][kMostFiltered];
   __shared__ TileMemory<kSide> memory_of_group[kGroups];
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kMotionThreads)
   const unsigned number = blockIdx.x * kGroups + group;
   const int tile_y = static_cast<int>(number / static_cast<unsigned>(tile_columns)),
             tile_x = static_cast<int>(number % static_cast<unsigned>(tile_columns));
-  const int t = static_cast<int>(blockIdx.y * 2 + 1) << level;
+  const int t = first + (static_cast<int>(blockIdx.y * 2) << level);
   const MotionReferences references = motion_references(t, level, c.places);
   // The tile, and its part inside the picture.
   const int top = tile_y * c.cell_y - c.cell_y / 2, left = tile_x * c.cell_x - c.cell_x / 2;
@@ -536,7 +536,11 @@ void MotionUpload::submit(const GopMotion& motion, int first_level, ThreadPool* 
 // ------------------------------------------------------------------------------------------------------------- lifting
 
 DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reduction, bool again)
-    : header_(header), reduction_(reduction), grid_(header.video.width, header.video.height), key_sets_(again ? 2 : 1) {
+    : header_(header),
+      reduction_(reduction),
+      grid_(header.video.width, header.video.height),
+      key_sets_(again ? 2 : 1),
+      key_states_(header.temporal_levels + (header.predicted_keys ? 1 : 0)) {
   const int least = reduction.clamped(header.least_levels()).temporal;
   const auto places = static_cast<std::size_t>(low_length(header.gop_frames + 1, least));
   std::size_t most = 0;
@@ -550,7 +554,7 @@ DeviceMotion::DeviceMotion(const StreamHeader& header, const Reduction& reductio
   }
   values_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), places));
   sums_ = DeviceBuffer<unsigned long long>(checked_mul(most, (places + 1) / 2));
-  keys_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), key_sets_ * header.temporal_levels));
+  keys_ = DeviceBuffer<std::int32_t>(checked_mul(key_origin_.back(), key_sets_ * key_states_));
 }
 
 std::size_t DeviceMotion::device_bytes() const {
@@ -573,7 +577,7 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
   d.values = values_.data() + value_origin(shape, c);
   d.sums = sums_.data();
   d.key_stride = static_cast<std::ptrdiff_t>(key_origin_.back());
-  const std::ptrdiff_t set = header_.temporal_levels * d.key_stride;
+  const std::ptrdiff_t set = key_states_ * d.key_stride;
   d.keys = keys_.data() + keys_own_ * set + key_origin_[n];
   d.before = keys_.data() + (key_sets_ - 1 - keys_own_) * set + key_origin_[n];
   d.frame = static_cast<std::ptrdiff_t>(key_origin_[n + 1] - key_origin_[n]);
@@ -595,14 +599,19 @@ DeviceMotionComponent DeviceMotion::component(const GopShape& shape, const Motio
 }
 
 void DeviceMotion::predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream) {
-  const auto high = static_cast<unsigned>(motion_frames(level, c.places).size());
+  predict(c, level, 1 << level, motion_frames(level, c.places).size(), inverse, stream);
+}
+
+void DeviceMotion::predict(const DeviceMotionComponent& c, int level, int first, std::size_t count, bool inverse,
+                           const Stream& stream) {
+  const auto high = static_cast<unsigned>(count);
   if (high == 0) return;
   const int tile_rows = (c.height + c.cell_y / 2 + c.cell_y - 1) / c.cell_y;
   const int tile_columns = (c.width + c.cell_x / 2 + c.cell_x - 1) / c.cell_x;
   const std::size_t tiles = static_cast<std::size_t>(tile_rows) * static_cast<std::size_t>(tile_columns);
   const auto start = [&](auto kernel, unsigned lanes) {
     launch("predict_kernel", kernel, dim3(motion_blocks(tiles, kMotionThreads / lanes), high), dim3(kMotionThreads), 0,
-           stream.get(), c, level, inverse, tile_rows, tile_columns);
+           stream.get(), c, level, first, inverse, tile_rows, tile_columns);
   };
   if (c.cell_y == 8 && c.cell_x == 8) return start(predict_kernel<32, 8>, 32);
   if (c.cell_y == 4 && c.cell_x == 4) return start(predict_kernel<16, 4>, 16);
@@ -654,9 +663,22 @@ void DeviceMotion::pass_keys(const DeviceMotionComponent& c, int level, bool fol
   if (c.places.ends_with_key()) move(c.keys + level * c.key_stride, c.values + c.frame_at(last));
 }
 
-// This GOP's own key frame for levels of the next GOP that this one does not have.
+// Adds the predictions of keys, each from the one before.
+void DeviceMotion::add_to_keys(const DeviceMotionComponent& c, const Stream& stream) {
+  const auto samples = static_cast<std::size_t>(c.frame);
+  if (c.places.key == GopKey::kOpen) {
+    if (has_low_key_)
+      copy(c.values, c.before + header_.temporal_levels * c.key_stride, samples, cudaMemcpyDeviceToDevice, stream);
+    else
+      check(cudaMemsetAsync(c.values, 0, samples * sizeof *c.values, stream.get()), "cudaMemsetAsync");
+  }
+  for (const int t : motion_frames(c.places.levels, c.places)) predict(c, c.places.levels, t, 1, true, stream);
+}
+
+// This GOP's own key frame for levels of the next GOP that this one does not have; with predicted keys, the last one of
+// these is the low key.
 void DeviceMotion::keep_coarser_keys(const DeviceMotionComponent& c, const Stream& stream) {
-  for (int level = c.places.levels; level < header_.temporal_levels && c.places.ends_with_key(); ++level)
+  for (int level = c.places.levels; level < key_states_ && c.places.ends_with_key(); ++level)
     copy(c.keys + level * c.key_stride, c.values + c.frame_at(c.places.count - 1), static_cast<std::size_t>(c.frame),
          cudaMemcpyDeviceToDevice, stream);
 }
@@ -679,7 +701,9 @@ void DeviceMotion::to_samples(const GopShape& shape, const MotionOfGop& motion, 
     if constexpr (std::is_same_v<T, float>)
       launch_each("to_integers_kernel", to_integers_kernel, shape.shapes[n].samples(), stream, d.values,
                   shape.shapes[n].samples(), gain[n] * (1 << kMotionFraction));
+    if (motion.predicts_keys) add_to_keys(d, stream);
     keep_coarser_keys(d, stream);
+    if (motion.only_keys) continue;
     for (int level = d.places.levels - 1; level >= d.dropped; --level) {
       update(d, level, true, stream);
       pass_keys(d, level, motion.follows, stream);
@@ -704,7 +728,8 @@ void DeviceMotion::to_samples(const GopShape& shape, const MotionOfGop& motion, 
     };
     f.bytes_per_sample() == 1 ? store(std::uint8_t{}) : store(std::uint16_t{});
   }
-  if (!header_.colour_transform || frames == 0) return;
+  has_low_key_ = has_low_key_ || motion.places.ends_with_key();
+  if (!header_.colour_transform || frames == 0 || motion.only_keys) return;
   std::byte* const out[3] = {samples + shape.sample_origin[0], samples + shape.sample_origin[1],
                              samples + shape.sample_origin[2]};
   const std::int32_t* const in[3] = {from[0], from[1], from[2]};

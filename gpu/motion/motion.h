@@ -46,7 +46,9 @@ class MotionUpload {
 struct MotionOfGop {
   MotionPlaces places;
   const DeviceMotionCell* cells = nullptr;
-  bool follows = false;  ///< an open GOP, and the key frame before it was lifted last
+  bool follows = false;        ///< an open GOP, and the key frame before it was lifted last
+  bool predicts_keys = false;  ///< cells have the motion of keys
+  bool only_keys = false;      ///< to_samples() makes keys for later GOPs, and no samples
 };
 
 /// Samples minus offset, after the colour transform, with this many binary places. Each component has a pointer and a
@@ -82,13 +84,19 @@ class DeviceMotion {
   void end(const Stream& stream);
   /// The next GOP to be lifted follows the one lifted last.
   void next_gop() { keys_own_ = keys_own_ == 0 ? key_sets_ - 1 : 0; }
+  /// The next GOP for to_samples() begins another stream.
+  void forget_keys() { has_low_key_ = false; }
 
  private:
   std::size_t value_origin(const GopShape& shape, int component) const;
   DeviceMotionComponent component(const GopShape& shape, const MotionOfGop& motion, int c) const;
   void predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
+  /// The same for some high frames of a level, the first one at this place.
+  void predict(const DeviceMotionComponent& c, int level, int first, std::size_t count, bool inverse,
+               const Stream& stream);
   void update(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
   void pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream);
+  void add_to_keys(const DeviceMotionComponent& c, const Stream& stream);
   void keep_coarser_keys(const DeviceMotionComponent& c, const Stream& stream);
 
   StreamHeader header_;
@@ -97,8 +105,10 @@ class DeviceMotion {
   DeviceBuffer<std::int32_t> values_;
   DeviceBuffer<unsigned long long> sums_;  // of an update of a component: see scatter_kernel
   int key_sets_;
-  int keys_own_ = 0;                 // the set that the current GOP fills; the other one is of the GOP before
-  DeviceBuffer<std::int32_t> keys_;  // [set][level][component]
+  int key_states_;                       // the levels, and with predicted keys the low key
+  int keys_own_ = 0;                     // the set that the current GOP fills; the other one is of the GOP before
+  DeviceBuffer<std::int32_t> keys_;      // [set][state][component]
+  bool has_low_key_ = false;             // of a GOP before; else it counts as zeros
   std::vector<std::size_t> key_origin_;  // per component; one more at the end
   Event done_;
 };

@@ -48,6 +48,7 @@ struct DecodeSlot {
   std::vector<std::string> damage;  // seen before decoding
   PinnedBuffer<BlockError> errors;
   std::unique_ptr<Gop> frames;  // the buffer of the download, once it has begun
+  bool only_keys = false;       // there are no frames
   MotionUpload motion;
   float step = -1;
   std::vector<std::uint8_t> frame_gains;
@@ -506,8 +507,12 @@ void DecodePipeline::submit(const LayeredGop& in) {
   s.reserve(slot, storage == Storage::kNarrow ? 2 : 4);
 
   slot.begun.record(slot.stream);
+  slot.only_keys = in.only_keys;
+  if (in.begins && s.motion) s.motion->forget_keys();
   s.set_steps(slot, in.step, in.frame_gains);
-  if (in.motion) slot.motion.submit(*in.motion, slot.shape->reduction.temporal, &s.pool, slot.stream);
+  if (in.motion)
+    slot.motion.submit(*in.motion, in.only_keys ? in.motion->places.levels : slot.shape->reduction.temporal, &s.pool,
+                       slot.stream);
   copy(slot.bytes.data(), slot.host_bytes.data(), bytes + kPadding, cudaMemcpyHostToDevice, slot.stream);
   if (s.dense()) {
     copy(slot.dense->segments(), slot.dense_segments.data(), shape.plan->segments(), cudaMemcpyHostToDevice,
@@ -524,7 +529,7 @@ void DecodePipeline::submit(const LayeredGop& in) {
   MotionOfGop moving;
   const MotionOfGop* motion = nullptr;
   if (in.motion) {
-    moving = {in.motion->places, slot.motion.cells(), in.follows};
+    moving = {in.motion->places, slot.motion.cells(), in.follows, in.motion->predicts_keys, in.only_keys};
     motion = &moving;
   }
   if (s.header.lossless)
@@ -560,7 +565,7 @@ void DecodePipeline::State::start_downloads() {
     if (slot.fast)
       copy(slot.errors.data(), slot.fast->errors(), shape.plan->blocks(), cudaMemcpyDeviceToHost, download);
     slot.frames->set_frames(shape.frames_left());
-    for (int c = 0; c < slot.frames->components(); ++c) {
+    for (int c = 0; c < slot.frames->components() && !slot.only_keys; ++c) {
       const auto n = static_cast<std::size_t>(c);
       copy(slot.frames->plane(c).data, slot.samples.data() + shape.sample_origin[n],
            shape.sample_origin[n + 1] - shape.sample_origin[n], cudaMemcpyDefault, download);

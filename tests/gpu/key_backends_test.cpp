@@ -1,0 +1,152 @@
+// Predicted keys on every backend against the CPU: the same streams and samples.
+//
+// Built twice, like backends_test.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/backends_support.h"
+#include "tests/support/motion_support.h"
+#include "trivelet/codec.h"
+#include "trivelet/cuda.h"
+#include "trivelet/packet_decoder.h"
+
+namespace trivelet {
+namespace {
+
+using namespace test;
+
+struct KeyCase {
+  std::string name;
+  int width, height, frames, gop, levels;
+  const char* format;
+  Profile profile;
+  double quality;       // 0: lossless
+  bool sample = false;  // emulated, without TRIVELET_FULL, too
+  bool large = false;
+};
+
+const std::vector<KeyCase>& key_cases() {
+  static const std::vector<KeyCase> cases = {
+      {"dense", 40, 32, 24, 4, 2, "yuv420p", Profile::kDense, 50, true},
+      {"fast", 37, 29, 24, 4, 2, "yuv420p", Profile::kFast, 60, true},
+      {"several keys", 34, 26, 19, 6, 1, "yuv444p10le", Profile::kDense, 60, true},
+      {"colours", 64, 48, 16, 4, 1, "gbrp", Profile::kDense, 40},
+      {"alpha", 26, 22, 16, 4, 2, "yuva420p", Profile::kFast, 60},
+      {"smallest cells", 40, 36, 16, 4, 1, "yuv410p", Profile::kFast, 60},
+      {"lossless", 41, 27, 16, 4, 2, "yuv420p", Profile::kFast, 0},
+      {"lossless colours", 24, 18, 19, 5, 1, "gbrp", Profile::kDense, 0, true},
+      {"lossless sixteen bits", 30, 26, 16, 4, 1, "gray16le", Profile::kFast, 0},
+      {"720p", 1280, 720, 64, 8, 3, "yuv420p", Profile::kDense, 50, false, true},
+      {"720p lossless", 1282, 722, 16, 4, 1, "yuv420p10le", Profile::kFast, 0, false, true},
+  };
+  return cases;
+}
+
+class KeyBackends : public ::testing::TestWithParam<KeyCase> {
+ protected:
+  void SetUp() override {
+    if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+    if (kEmulated && GetParam().large) GTEST_SKIP() << "too large to be emulated";
+    if (kEmulated && !full() && !GetParam().sample) GTEST_SKIP() << "not of the sample";
+  }
+  Clip clip() const {
+    const KeyCase& c = GetParam();
+    return moving_clip(c.width, c.height, c.format, c.frames, c.gop);
+  }
+  EncoderParams params() const {
+    const KeyCase& c = GetParam();
+    EncoderParams p = with_motion(c.gop);
+    p.predict_keys = true;
+    p.key_interval = 4 * c.gop;
+    p.temporal_levels = c.levels;
+    p.profile = c.profile;
+    p.lossless = c.quality == 0;
+    if (!p.lossless) p.quality = c.quality;
+    return p;
+  }
+  std::vector<std::byte> stream() const {
+    std::vector<std::byte> bytes = encode_with(nullptr, clip(), params());
+    const StreamInfo info = info_of(bytes);
+    EXPECT_TRUE(std::any_of(info.gops.begin(), info.gops.end(), [](const GopInfo& g) { return g.predicts_keys; }));
+    return bytes;
+  }
+};
+
+// Whole, with all that can be left out, and from the middle of a chain.
+TEST_P(KeyBackends, SamplesAreTheSame) {
+  const auto cuda = gpu::cuda_backend(0, 0);
+  const std::vector<std::byte> bytes = stream();
+  const KeyCase& c = GetParam();
+  const Decomposition d = info_of(bytes).decomposition;
+  const auto frame = [&](int gop, int number) { return static_cast<std::uint64_t>(gop * c.gop + number); };
+  const int small = std::min(1, d.spatial_levels), slow = std::min(1, d.temporal_levels);
+  const std::vector<DecoderParams> ways = {
+      {.threads = 2},
+      {.reduce = small, .threads = 2},
+      {.temporal_reduce = slow, .threads = 2},
+      {.reduce = std::min(2, d.spatial_levels), .temporal_reduce = d.temporal_levels, .threads = 2},
+      {.max_planes = 3, .threads = 2},
+      {.max_layers = 1, .threads = 2},
+      {.first_frame = frame(2, 1), .end_frame = frame(2, 3), .threads = 2},
+      {.first_frame = frame(1, 0), .threads = 2},
+      {.reduce = small, .temporal_reduce = slow, .first_frame = frame(2, 0), .threads = 2},
+  };
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    SCOPED_TRACE("way " + std::to_string(way));
+    const Decoded expected = decode_with(nullptr, bytes, ways[way]);
+    EXPECT_TRUE(expected.error.empty() && !expected.gops.empty()) << expected.error;
+    expect_equal(expected, decode_with(cuda.get(), bytes, ways[way]));
+  }
+}
+
+// A GOP that is lost, and one that is damaged: the keys behind them refer to what is there.
+TEST_P(KeyBackends, DamageIsTheSame) {
+  const auto cuda = gpu::cuda_backend(0, 0);
+  const std::vector<std::byte> bytes = stream();
+  const StreamInfo info = info_of(bytes);
+  std::mt19937 random(3);
+  for (std::size_t gop = 0; gop < 2; ++gop)
+    for (const bool head : {true, false}) {
+      const auto begin = static_cast<std::size_t>(info.gops[gop].offset);
+      const auto size = static_cast<std::size_t>(info.gops[gop].bytes);
+      std::vector<std::byte> damaged = bytes;
+      damaged[head ? begin + 9 : begin + size / 2 + random() % (size / 2)] ^= std::byte{0x55};
+      for (const bool keep : {true, false}) {
+        SCOPED_TRACE(std::to_string(gop) + (head ? " lost" : " damaged") + (keep ? ", kept" : ""));
+        const DecoderParams p{.keep_partial = keep, .threads = 2};
+        expect_equal(decode_with(nullptr, damaged, p), decode_with(cuda.get(), damaged, p));
+      }
+    }
+}
+
+// Packet by packet, with a jump, and a part of the chain decoded again at another size.
+TEST_P(KeyBackends, PacketsAreTheSame) {
+  const auto cuda = gpu::cuda_backend(0, 0);
+  const std::vector<std::byte> bytes = stream();
+  const StreamInfo info = info_of(bytes);
+  PacketDecoder host, device({}, cuda.get());
+  PacketDecoder::Decoded on_host, on_device;
+  for (PacketDecoder* d : {&host, &device}) d->set_header(bytes.data(), static_cast<std::size_t>(info.gops[0].offset));
+  for (const std::size_t i : {0u, 1u, 2u, 0u, 1u}) {
+    const DecoderParams p{.reduce = i == 2 ? std::min(1, info.decomposition.spatial_levels) : 0, .threads = 2};
+    const void* data = bytes.data() + info.gops[i].offset;
+    const auto size = static_cast<std::size_t>(info.gops[i].bytes);
+    ASSERT_TRUE(host.add(data, size) && device.add(data, size)) << i;
+    ASSERT_TRUE(host.decode(p, on_host) && device.decode(p, on_device)) << i;
+    ASSERT_EQ(on_host.gop.frames(), on_device.gop.frames()) << i;
+    EXPECT_EQ(compare(on_host.gop, on_device.gop).largest, 0) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KeyBackends, ::testing::ValuesIn(key_cases()), [](const auto& of) {
+  std::string name;
+  for (const char c : of.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace trivelet
