@@ -143,8 +143,8 @@ void warn_of_new_header(const std::string& output, const std::string& extension,
     log::warn("'{}' has not the directions and the origin of the {} header, whose space is not named as the patient's",
               output, info.format);
   if (!info.format.empty() && info.format != "raw")
-    log::info("'{}' has a new header; it keeps {}spacing and scale from that of the {} file", output,
-              info.has_affine ? "position, " : "", info.format);
+    log::info("'{}' has a new header; it keeps {}spacing{} from that of the {} file", output,
+              info.has_affine ? "position, " : "", info.has_other_scales ? "" : " and scale", info.format);
 }
 
 /// The formats of an envelope by the extensions of its files.

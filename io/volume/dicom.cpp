@@ -62,6 +62,11 @@ class DataSet {
   void attribute(const Element& e) {
     switch (e.tag) {
       case dicom_tag(0x0008, 0x0008): d_.is_mosaic = text(e).find("MOSAIC") != std::string::npos; break;
+      // How many tiles there are, where Image Type does not say that there are any.
+      case dicom_tag(0x0019, 0x0010): is_siemens_ = text(e) == "SIEMENS MR HEADER"; break;
+      case dicom_tag(0x0019, 0x100A): d_.is_mosaic |= integer(e) > 1 && is_siemens_; break;
+      case dicom_tag(0x0065, 0x0010): is_uih_ = text(e) == "Image Private Header"; break;
+      case dicom_tag(0x0065, 0x1050): d_.is_mosaic |= real(e, 0) > 1 && is_uih_; break;
       case dicom_tag(0x0008, 0x0018): d_.instance = text(e); break;
       case dicom_tag(0x0008, 0x103E): d_.series_description = text(e); break;
       case dicom_tag(0x0020, 0x000E): d_.series = text(e); break;
@@ -169,6 +174,8 @@ class DataSet {
     end_of_item();
   }
 
+  bool is_siemens_ = false;  ///< of private elements
+  bool is_uih_ = false;
   VolumeInput& in_;
   DicomFile& d_;
   DicomWalker walker_;
@@ -276,10 +283,10 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
   if (!same_scale) {  // no slope would be right for all
     info.slope = 1;
     info.intercept = 0;
+    info.has_other_scales = true;
     remarks.push_back(
         "the rescale slope differs from slice to slice: DICOM files keep it, other formats get the stored values "
-        "without "
-        "a slope");
+        "without a slope");
   }
   const std::string& colours = slices.front().found.photometric;
   if (colours.rfind("YBR", 0) == 0)
@@ -287,7 +294,7 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
   if (colours == "PALETTE COLOR")
     remarks.push_back("values are indices into the palette in the header, not brightness");
   if (slices.front().found.is_mosaic)
-    remarks.push_back("pictures are mosaics (Image Type), with the slices of a volume as tiles; they are not divided");
+    remarks.push_back("pictures are mosaics, with the slices of a volume as tiles; they are not divided");
   if (slices.front().found.has_lut)
     remarks.push_back("a table in the header (Modality LUT Sequence) says what values mean; other formats have none");
 }
@@ -314,6 +321,7 @@ FileLayout file_layout(const DicomSlice& s) {
 void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_matching, VolumeLayout& layout) {
   VolumeInfo& info = layout.info;
   set_type(info, slices.front());
+  info.fourth_unit = FourthUnit::kUnknown;
   std::uint64_t volumes = 1;
   if (slices.size() > 1)
     volumes = place_slices(slices, matching, only_matching, info, layout.remarks);

@@ -28,7 +28,8 @@ struct MetaHeader {
   std::uint64_t channels = 1;
   double header_size = 0;
   double slope = 1, intercept = 0;
-  double millimetres = 1;  ///< in a unit of its distances
+  double millimetres = 1;    ///< in a unit of its distances
+  std::string unknown_unit;  ///< its name, if it is not one of length that is known
   bool big_endian = false;
   bool compressed = false;
   bool binary = true;
@@ -97,7 +98,9 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
       if (n.size() != 1 || !std::isfinite(n[0])) bad_value();
       (key.ends_with("Slope") ? h.slope : h.intercept) = n[0];
     } else if (key == "DistanceUnits") {
-      h.millimetres = millimetres_in(value).value_or(1);
+      const std::optional<double> millimetres = millimetres_in(value);
+      h.millimetres = millimetres.value_or(1);
+      if (!millimetres && value != "?") h.unknown_unit = value;  // "?": what the library writes for none
     } else if (key == "HeaderSize") {
       const std::vector<double> n = numbers();
       if (n.size() != 1 || !(n[0] >= -1 && n[0] <= 1e15) || n[0] != std::floor(n[0])) bad_value();
@@ -194,6 +197,8 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
     if (std::fabs(h.spacing[i]) > 0 && std::isfinite(h.spacing[i])) info.spacing[i] = std::fabs(h.spacing[i]);
   set_affine(info, h);
   scale_distances(info, h.millimetres);
+  info.fourth_unit = FourthUnit::kUnknown;
+  if (!h.unknown_unit.empty()) set_unknown_unit(layout, "DistanceUnits", h.unknown_unit);
 
   const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {

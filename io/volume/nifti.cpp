@@ -137,10 +137,19 @@ void set_affine(VolumeInfo& info, const NiftiHeader& h) {
     for (std::size_t i = 0; i < 12; ++i) info.affine[i] = h.real(at.srow, i);
     info.has_affine = true;
   } else if (h.code(at.qform) > 0) {
-    const double b = h.real(at.quatern, 0);
-    const double c = h.real(at.quatern, 1);
-    const double d = h.real(at.quatern, 2);
-    const double a = std::sqrt(std::max(0.0, 1 - b * b - c * c - d * d));
+    double b = h.real(at.quatern, 0);
+    double c = h.real(at.quatern, 1);
+    double d = h.real(at.quatern, 2);
+    // Of half a turn only the rounding of b, c and d is left for a, and its root would be a turn of its own: the
+    // library of the format (nifti1_io, nifti_quatern_to_mat44) takes none below this.
+    constexpr double kHalfTurn = 1e-7;
+    const double squared = 1 - b * b - c * c - d * d;
+    const double a = squared < kHalfTurn ? 0 : std::sqrt(squared);
+    if (const double length = std::sqrt(b * b + c * c + d * d); squared < kHalfTurn && length > 0) {
+      b /= length;
+      c /= length;
+      d /= length;
+    }
     const double flip = h.real(at.pixdim, 0) < 0 ? -1 : 1;
     const double rotation[9] = {
         a * a + b * b - c * c - d * d, 2 * (b * c - a * d),           2 * (b * d + a * c),
@@ -157,7 +166,12 @@ void set_affine(VolumeInfo& info, const NiftiHeader& h) {
   drop_bad_affine(info);
   const int distances = h.units() & 7, times = h.units() & 0x38;
   scale_distances(info, distances == 1 ? 1000 : distances == 3 ? 0.001 : 1);
+  info.knows_distance_unit = distances >= 1 && distances <= 3;
   info.spacing[3] *= times == 16 ? 0.001 : times == 24 ? 0.000001 : 1;
+  const bool is_time = times == 8 || times == 16 || times == 24, is_other = times == 32 || times == 40 || times == 48;
+  info.fourth_unit = is_time    ? FourthUnit::kSeconds
+                     : is_other ? FourthUnit{static_cast<std::uint8_t>(times)}
+                                : FourthUnit::kUnknown;
 }
 
 /// Names the .img of a .hdr may have.
@@ -304,7 +318,9 @@ Envelope make_nifti(const VolumeInfo& info) {
     put(at.sform, 1, second ? 4 : 2);
     for (std::size_t i = 0; i < 12; ++i) put_real(at.srow, i, info.affine[i]);
   }
-  put(at.units, 10, second ? 4 : 1);  // millimetres and seconds
+  constexpr std::uint64_t kMillimetres = 2;
+  put(at.units, (info.knows_distance_unit ? kMillimetres : 0) | static_cast<std::uint64_t>(info.fourth_unit),
+      second ? 4 : 1);
   const std::string_view magic = second ? std::string_view("n+2\0\r\n\032\n", 8) : std::string_view("n+1\0", 4);
   std::memcpy(b.data() + (second ? 4 : 344), magic.data(), magic.size());
   Envelope e;

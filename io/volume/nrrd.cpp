@@ -34,6 +34,18 @@ VoxelType parse_type(const std::string& text, const std::string& name) {
   fail(ErrorKind::kUnsupported, name + ": NRRD type '" + text + "' cannot be coded");
 }
 
+/// "mm" "mm" "" "s": what stands between quotation marks.
+std::vector<std::string> parse_quoted(std::string_view text) {
+  std::vector<std::string> out;
+  for (std::size_t begin = text.find('"'); begin != std::string_view::npos; begin = text.find('"')) {
+    const std::size_t end = text.find('"', begin + 1);
+    if (end == std::string_view::npos) break;
+    out.emplace_back(trim(text.substr(begin + 1, end - begin - 1)));
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 /// "(1,0,0) none (0,0,2)": a vector per axis, empty for none.
 std::vector<std::vector<double>> parse_vectors(std::string_view text) {
   std::vector<std::vector<double>> out;
@@ -61,7 +73,8 @@ struct NrrdHeader {
   std::vector<std::vector<double>> directions;
   std::vector<double> origin;
   std::vector<std::string> kinds;
-  double millimetres = 1;  ///< in a unit of its space
+  std::string space_unit;          ///< "" = not named
+  std::vector<std::string> units;  ///< of the axes; "" = not named
   std::uint64_t dimension = 0;
   bool big_endian = false;
   bool has_endian = false;
@@ -154,7 +167,10 @@ void set_space(NrrdHeader& h, const std::string& field, const std::string& value
   } else if (field == "space") {
     h.space = lower(value);
   } else if (field_is(field, "space units")) {
-    h.millimetres = millimetres_in(value).value_or(1);
+    const std::vector<std::string> units = parse_quoted(value);
+    h.space_unit = units.empty() ? std::string(trim(value)) : units[0];
+  } else if (field == "units") {
+    h.units = parse_quoted(value);
   } else if (field_is(field, "space directions")) {
     h.directions = parse_vectors(value);
   } else if (field_is(field, "space origin")) {
@@ -214,6 +230,30 @@ void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   drop_bad_affine(info);
 }
 
+/// The unit of distance, of the space or of the first axis of it.
+void set_units(VolumeLayout& layout, const NrrdHeader& h, std::size_t first_axis) {
+  VolumeInfo& info = layout.info;
+  const auto unit_of = [&](std::size_t axis) { return axis < h.units.size() ? h.units[axis] : std::string(); };
+  const std::string unit = h.space_unit.empty() ? unit_of(first_axis) : h.space_unit;
+  const std::size_t end = std::min(first_axis + 3, h.sizes.size());
+  bool is_same = true;
+  for (std::size_t axis = first_axis; axis < end && h.space_unit.empty(); ++axis)
+    is_same = is_same && unit_of(axis) == unit;
+  if (const std::optional<double> millimetres = millimetres_in(unit); millimetres && is_same)
+    scale_distances(info, *millimetres);
+  else if (!unit.empty() || !is_same)
+    set_unknown_unit(layout, h.space_unit.empty() ? "units" : "space units", unit);
+  else
+    info.knows_distance_unit = info.has_affine;  // the patient's spaces are in millimetres
+  constexpr std::pair<std::string_view, double> kTimes[] = {{"s", 1}, {"sec", 1}, {"ms", 1e-3}, {"us", 1e-6}};
+  info.fourth_unit = FourthUnit::kUnknown;
+  for (const auto& [name, seconds] : kTimes)
+    if (unit_of(first_axis + 3) == name) {
+      info.spacing[3] *= seconds;
+      info.fourth_unit = FourthUnit::kSeconds;
+    }
+}
+
 void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   for (std::size_t i = 0; i < 4 && first_axis + i < h.sizes.size(); ++i) {
     const std::size_t axis = first_axis + i;
@@ -226,7 +266,6 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
     if (d > 0 && std::isfinite(d)) info.spacing[i] = d;
   }
   set_affine(info, h, first_axis);
-  scale_distances(info, h.millimetres);
 }
 
 /// Names of the data files, in order.
@@ -307,6 +346,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   }
   set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
   set_geometry(info, h, first_axis);
+  set_units(layout, h, first_axis);
 
   require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kUnsupported,
           file.path + ": byte skip -1 in compressed data");
@@ -374,6 +414,13 @@ Envelope make_nrrd(const VolumeInfo& info) {
   } else {
     text += "\nspacings:" + std::string(channels ? " NaN" : "");
     for (std::size_t i = 0; i < (fourth ? 4u : 3u); ++i) text += std::string(" ") + number_text(info.spacing[i]);
+  }
+  const std::string distance = info.knows_distance_unit ? " \"mm\"" : " \"\"";
+  if (info.has_affine && info.knows_distance_unit) text += "\nspace units:" + distance + distance + distance;
+  if ((!info.has_affine && info.knows_distance_unit) || (fourth && info.fourth_unit == FourthUnit::kSeconds)) {
+    text += "\nunits:" + std::string(channels ? " \"\"" : "");
+    for (int i = 0; i < 3; ++i) text += info.has_affine ? " \"\"" : distance;  // not of axes with a direction
+    if (fourth) text += info.fourth_unit == FourthUnit::kSeconds ? " \"s\"" : " \"\"";
   }
   text += "\nkinds:" + std::string(channels ? " vector" : "") + " domain domain domain" + (fourth ? " list" : "");
   if (bytes_of(info.voxel.type) > 1) text += std::string("\nendian: ") + (info.voxel.big_endian ? "big" : "little");

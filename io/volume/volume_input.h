@@ -179,6 +179,8 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
                     std::uint64_t bytes, const AddDataFile& add);
 /// The millimetres in a unit that a header names at the beginning of `text`; nothing for unknown names.
 std::optional<double> millimetres_in(std::string_view text);
+/// Distances are in a unit of which the name, in this field, says nothing: a remark, and no unit in other headers.
+void set_unknown_unit(VolumeLayout& layout, const std::string& field, const std::string& name);
 /// Spacing along x, y, z and matrix of a header whose unit of distance has this many millimetres.
 void scale_distances(VolumeInfo& info, double millimetres);
 /// A matrix with infinities or NaN is none.

@@ -436,7 +436,12 @@ Opener head_opener(const VolumeFile& file) {
 }  // namespace
 
 VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remarks) {
-  if (envelope.format == "raw") return {};
+  if (envelope.format == "raw") {
+    VolumeInfo info;
+    info.knows_distance_unit = false;
+    info.fourth_unit = FourthUnit::kUnknown;
+    return info;
+  }
   // The headers only, in memory; files are found by their names.
   std::unordered_map<std::string_view, const VolumeFile*> by_name;
   for (const VolumeFile& file : envelope.files) by_name.emplace(file.name, &file);
@@ -490,6 +495,8 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
           file.path + ": raw volumes do not tell their type; give it (VolumeOptions::type: u8, s16, u16be, f32, …)");
   VolumeLayout layout;
   layout.info.format = "raw";
+  layout.info.knows_distance_unit = false;
+  layout.info.fourth_unit = FourthUnit::kUnknown;
   layout.info.voxel = parse_voxel_format(options.type);
   set_extents(layout.info, options.size, file.path);
   FileLayout f;
@@ -546,6 +553,12 @@ std::optional<double> millimetres_in(std::string_view text) {
   for (const auto& [name, millimetres] : kUnits)
     if (unit == name) return millimetres;
   return std::nullopt;
+}
+
+void set_unknown_unit(VolumeLayout& layout, const std::string& field, const std::string& name) {
+  layout.info.knows_distance_unit = false;
+  layout.remarks.push_back("its unit of distance ('" + field + "'), " + printable(name.substr(0, 40)) +
+                           ", is not known: headers of other formats get the numbers without a unit");
 }
 
 void scale_distances(VolumeInfo& info, double millimetres) {

@@ -26,18 +26,24 @@
 namespace trivelet::io {
 
 /// What the header says.
+/// What the fourth number of VolumeInfo::spacing is in, as NIfTI numbers it.
+enum class FourthUnit : std::uint8_t { kUnknown = 0, kSeconds = 8, kHertz = 32, kPpm = 40, kRadians = 48 };
+
 struct VolumeInfo : VolumeDescription {
   std::string format;  ///< "nifti-1", "nifti-2", "nrrd", "metaimage", "dicom", "raw"
   double slope = 1;    ///< meaning of a stored value: slope * stored + intercept
   double intercept = 0;
-  double largest_slope = 0;  ///< without its sign, if slices have slopes of their own; 0 = as `slope`
-  bool has_other_place = false;  ///< the header gives a place in coordinates that are not known to be the patient's
+  double largest_slope = 0;       ///< without its sign, if slices have slopes of their own; 0 = as `slope`
+  bool has_other_scales = false;  ///< slices have slopes and intercepts of their own, which are not `slope`
+  bool has_other_place = false;   ///< the header gives a place in coordinates that are not known to be the patient's
   bool has_affine = false;
   /// Rows of the matrix from (x, y, z, 1) to millimetres to the right, front and top of the patient.
   std::array<double, 12> affine{};
   /// Between voxels along x, y, z, t, in millimetres and seconds; 1 if unknown, the number in the header if no unit is
   /// named.
   std::array<double, 4> spacing = {1, 1, 1, 1};
+  bool knows_distance_unit = true;  ///< false: `spacing` of x, y, z and `affine` are the header's numbers, of no unit
+  FourthUnit fourth_unit = FourthUnit::kSeconds;
 };
 
 /// How the scalars lie in a file.

@@ -121,7 +121,9 @@ def test_own_slopes(folder):
                 f.write(data)
         said = run("encode", slices, coded)
         check(("the stored values without a slope" in said) == (name == "own"), f"{name} slopes: {said}")
-        run("decode", coded, image, "-y")
+        said = run("decode", coded, image, "-y")
+        check(("spacing and scale" in said, "the stored values without a slope" in said) == (name == "same", name == "own"),
+              f"{name} slopes, decoded: {said}")
         header = open(image, "rb").read(352)
         check(struct.unpack_from("<2f", header, 112) in (((1.0, 0.0), (0.0, 0.0)) if name == "own" else ((0.25, 0.0),)),
               f"{name} slopes: {struct.unpack_from('<2f', header, 112)} in NIfTI")

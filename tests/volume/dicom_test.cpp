@@ -236,6 +236,25 @@ TEST_F(VolumeFiles, tilt_several_volumes_and_frames) {
   const Passed mosaic = pass("mosaic.dcm", "mosaic.dcm");
   ASSERT_EQ(mosaic.remarks.size(), 1u);
   EXPECT_NE(mosaic.remarks[0].find("mosaics"), std::string::npos);
+  // Image Type does not always say it: how many tiles there are stands in private elements.
+  int files = 0;
+  const auto with = [&](const VolumeBytes& elements) {
+    const std::string name = "tiles" + std::to_string(++files);
+    save(name,
+         VolumeBytes(whole.begin(), whole.begin() + 160) + elements + VolumeBytes(whole.begin() + 160, whole.end()));
+    return pass(name, name).remarks.size();
+  };
+  const auto siemens = [&](const char* creator, char tiles) {
+    return maker.text(0x19, 0x10, "LO", creator) + maker.text(0x19, 0x100A, "US", std::string{tiles, 0});
+  };
+  const auto uih = [&](const char* tiles) {
+    return maker.text(0x65, 0x10, "LO", "Image Private Header") + maker.text(0x65, 0x1050, "DS", tiles);
+  };
+  EXPECT_EQ(with(siemens("SIEMENS MR HEADER", 48)), 1u);
+  EXPECT_EQ(with(siemens("SIEMENS MR HEADER", 1)), 0u);
+  EXPECT_EQ(with(siemens("GEMS_ACQU_01", 48)), 0u);
+  EXPECT_EQ(with(uih("27")), 1u);
+  EXPECT_EQ(with(uih("1")), 0u);
 
   maker.frames = 6;
   const VolumeBytes many = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 72, 1);

@@ -360,6 +360,74 @@ TEST_F(VolumeFiles, units_of_headers) {
   }
 }
 
+// A header says no more of units than the file did that its numbers are from.
+TEST_F(VolumeFiles, unknown_units_stay_unknown) {
+  io::VolumeInfo info = small_volume({VoxelType::kU8, false, 1});
+  info.width = info.height = 2;
+  info.slices = info.volumes = 2;
+  info.spacing = {2, 3, 4, 0.5};
+  info.has_affine = false;
+  info.affine = {};
+  const VolumeBytes voxels(16);
+  int files = 0;
+  const auto read = [&](const std::string& text, const char* extension) {
+    const std::string name = "u" + std::to_string(++files) + extension;
+    save(name, bytes(text) + voxels);
+    return pass(name, name);
+  };
+  const auto head = [](const io::VolumeInfo& of, const char* extension) {
+    const io::Envelope e = io::make_envelope(of, extension);
+    return std::string(reinterpret_cast<const char*>(e.files[0].head.data()), e.files[0].head.size());
+  };
+  std::string nifti = head(info, "nii");
+  for (const int units : {0, 2, 8, 10, 2 + 32, 2 + 40, 48}) {
+    nifti[123] = static_cast<char>(units);
+    EXPECT_EQ(head(read(nifti, ".nii").info, "nii")[123], units);
+  }
+  std::string nrrd = head(info, "nrrd");
+  nrrd.replace(nrrd.find("gzip"), 4, "raw");
+  const std::size_t begin = nrrd.find("units:"), end = nrrd.find('\n', begin);
+  const struct {
+    const char* units;
+    double across, times;
+    int in_nifti;
+    const char* remark;
+  } kCases[] = {{"", 2, 0.5, 0, ""},
+                {"units: \"mm\" \"mm\" \"mm\" \"s\"", 2, 0.5, 10, ""},
+                {"units: \"um\" \"um\" \"um\" \"ms\"", 0.002, 0.0005, 10, ""},
+                {"units: \"um\" \"um\" \"mm\" \"\"", 2, 0.5, 0, "unit of distance"},
+                {"units: \"feet\" \"feet\" \"feet\" \"\"", 2, 0.5, 0, "feet"}};
+  for (const auto& c : kCases) {
+    std::string text = nrrd;
+    text.replace(begin, end + (*c.units == 0 ? 1 : 0) - begin, c.units);
+    const Passed found = read(text, ".nrrd");
+    EXPECT_NEAR(found.info.spacing[0], c.across, 1e-9) << c.units;
+    EXPECT_NEAR(found.info.spacing[3], c.times, 1e-9) << c.units;
+    EXPECT_EQ(head(found.info, "nii")[123], c.in_nifti) << c.units;
+    EXPECT_EQ(found.remarks.empty(), *c.remark == 0) << c.units;
+    if (!found.remarks.empty()) {
+      EXPECT_NE(found.remarks[0].find(c.remark), std::string::npos) << found.remarks[0];
+    }
+  }
+}
+
+// The fourth number of a quaternion is what is left of 1; of half a turn that is the rounding of the others.
+TEST_F(VolumeFiles, half_a_turn_of_a_quaternion) {
+  io::VolumeInfo info = small_volume({VoxelType::kU8, false, 1});
+  info.has_affine = false;
+  info.affine = {};
+  info.spacing = {1, 1, 1, 1};
+  VolumeBytes nifti = io::make_envelope(info, "nii").files[0].head;
+  const float half = std::sqrt(0.5F);  // b and c; d is 0
+  std::memcpy(&nifti[256], &half, 4);
+  std::memcpy(&nifti[260], &half, 4);
+  nifti[252] = std::byte{1};  // qform_code
+  save("turned.nii", nifti + VolumeBytes(static_cast<std::size_t>(info.bytes())));
+  const std::array<double, 12> found = pass("turned.nii", "turned.nii").info.affine;
+  const std::array<double, 12> wanted = {0, 1, 0, 0, 1, 0, 0, 0, 0, 0, -1, 0};
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_NEAR(found[i], wanted[i], 1e-6) << i;
+}
+
 // Headers that promise much more than there is, or ask for much more work than they are long.
 TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
   io::VolumeInfo large = small_volume({VoxelType::kF64, false, 1});
