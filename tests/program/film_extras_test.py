@@ -71,6 +71,13 @@ def test_named(folder: Path) -> None:
     check("left out: closed captions" in said, f"closed captions: {said}")
     vision = folder / "vision.mp4"
     ffmpeg("-i", plain, "-c:v", "mpeg4", vision)
+    if knows("-encoders", "libvpx"):  # whose matrix VP8 says itself
+        wide = folder / "wide.webm"
+        colours = ["-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv"]
+        for matrix, told in (("bt709", "matrix bt709 for bt470bg"), ("bt470bg", "")):
+            ffmpeg("-i", plain, "-c:v", "libvpx", *colours, "-colorspace", matrix, wide)
+            said = run("encode", wide, coded, *EXACT)
+            check(("container states" in said) == bool(told) and told in said, f"{matrix} in WebM: {said}")
     stereo = folder / "stereo.mkv"
     ffmpeg("-i", vision, "-c", "copy", "-metadata:s:v", "stereo_mode=left_right", stereo)
     said = run("encode", stereo, coded, *EXACT)

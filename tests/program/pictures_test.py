@@ -6,6 +6,7 @@
 FFmpeg makes the clips and judges what comes out. Skipped without ffmpeg.
 """
 
+import base64
 import hashlib
 import json
 import os
@@ -280,6 +281,17 @@ def jp2(codestream: bytes) -> bytes:
             + box(b"xml ", b"<a/>") + box(b"jp2c", codestream))  # fmt: skip
 
 
+# A JPEG XL animation of two pictures of 8x8.
+MOVING_JXL = base64.b64decode("/wpBBE0AICYIBAEAYABLGIsVwkmC5AVCANj//rcBAQAAAAAAAAAIBAUAYABLGIsVwklDSrxACACQf2UHAAAAGAAAAAA=")
+
+
+def jxl_boxes(*boxes: tuple) -> bytes:
+    """A file of JPEG XL's boxes."""
+    all_boxes = (b"ftyp", b"jxl \0\0\0\0jxl "), *boxes
+    head = struct.pack(">I4s4s", 12, b"JXL ", b"\r\n\x87\n")
+    return head + b"".join(struct.pack(">I4s", 8 + len(data), name) + data for name, data in all_boxes)
+
+
 def test_names(folder: Path) -> None:
     """Files called .rgb may be pictures of Silicon Graphics. What FFmpeg cannot read is unsupported, not damaged."""
     coded = folder / "named.tvl"
@@ -325,6 +337,20 @@ def test_names(folder: Path) -> None:
     run("encode", folder / "plain.psd", coded, "-y")
 
 
+def test_jxl(folder: Path) -> None:
+    """JPEG XL that FFmpeg does not read is not called damaged, unless a box is cut; what it prints itself is not ours."""
+    coded = folder / "unread.tvl"
+    for name, data, code in (
+        ("unread.jxl", MOVING_JXL[:14] + bytes(54), 5),
+        ("boxed.jxl", jxl_boxes((b"jxlc", MOVING_JXL[:14] + bytes(54))), 5),
+        ("cut.jxl", jxl_boxes((b"jxlc", MOVING_JXL))[:-54], 4),
+    ):
+        (folder / name).write_bytes(data)
+        said = run("encode", folder / name, coded, "-y", code=code)
+        check(("JPEG XL" in said) == (code == 5), f"{name}: {said}")
+        check(not any("jxl/" in line for line in said.splitlines()), f"{name}: {said}")
+
+
 def test_orientations(folder: Path) -> None:
     """The turn of each of EXIF's orientations; of those that mirror, the turn behind the mirroring. A film keeps both, and
     of a picture that has no place for them they are named."""
@@ -346,6 +372,14 @@ def test_orientations(folder: Path) -> None:
         check(found == (turn, mirrored), f"orientation {orientation} by MP4: {found}, not {turn}, {mirrored}")
         said = run("decode", coded, folder / "turned.png", "-y", "--pix-fmt", "auto")
         check(("mirroring" in said) == mirrored and ("rotation" in said) == (turn != 0), f"orientation {orientation}, PNG: {said}")
+        tags = exif[6:]
+        for name, data in (("t.tif", tiff(1, {274: orientation})), ("t.png", png((b"eXIf", tags))), ("t.webp", webp(exif))):
+            (folder / name).write_bytes(data)
+            said = run("encode", folder / name, coded, "-y")
+            check("rientation" not in said, f"orientation {orientation} of {name}: {said}")
+            video = json.loads(run("info", "--json", coded))["video"]
+            found = video["rotation"], video["mirrored"]
+            check(found == (turn, mirrored), f"orientation {orientation} of {name}: {found}, not {turn}, {mirrored}")
 
 
 def four_inks(transform: int) -> bytes:
@@ -372,6 +406,8 @@ def test_left_out(folder: Path) -> None:
     described += struct.pack(">I", 42) + b"".join(struct.pack(">4sHHI2s", b"8BIM", n, 0, 2, b"ab") for n in (1028, 1058, 1060))
     described += bytes(4) + b"\0\0" + bytes(36)
     cmyk = "CMYK, of which FFmpeg makes RGB"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "still.jxl")
+    still = (folder / "still.jxl").read_bytes()
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "upright.jpg")
     upright = (folder / "upright.jpg").read_bytes()
     turned = [upright[:2] + b"\xff\xe1" + struct.pack(">H", 8 + len(e)) + b"Exif\0\0" + e + upright[2:]
@@ -379,19 +415,19 @@ def test_left_out(folder: Path) -> None:
     cases = {
         "one.tif": (tiff(1, {274: 1}), ""),
         "three.tif": (tiff(3, {}), "2 more pictures"),
-        "two.tif": (tiff(2, {274: 6}, ">"), "1 more picture, orientation 6"),
+        "two.tif": (tiff(2, {274: 6}, ">"), "1 more picture"),
         "cmyk.tif": (tiff(1, {262: 5, 277: 4}), cmyk),
         "cmyk.psd": (photoshop, cmyk),
         "cmyk.jpg": (four_inks(0), cmyk),
         "ycck.jpg": (four_inks(2), cmyk),
         "plain.png": (png(), ""),
-        "turned.png": (png((b"eXIf", exif)), "orientation 6"),
+        "turned.png": (png((b"eXIf", exif)), ""),
         "profile.png": (png((b"iCCP", profile), (b"tEXt", b"Title\0A picture")), "colour profile (ICC, 128 bytes), the text Title"),
         "turned.jpg": (turned[0], ""),  # kept as the rotation of the stream
         "mirrored.jpg": (turned[1], ""),
         "mask.ico": (icon(24), "transparency (its mask)"),
         "palette.ico": (icon(8), "transparency (its mask)"),
-        "turned.webp": (webp(b"Exif\0\0" + exif), "orientation 6"),
+        "turned.webp": (webp(b"Exif\0\0" + exif), ""),
         "moved.png": (animation(False), ""),
         "shown.png": (animation(True), "the default picture, which is not part of the animation"),
         "one.jpg": (jpeg(1, folder), ""),
@@ -419,6 +455,12 @@ def test_left_out(folder: Path) -> None:
         "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
         "encoder.j2k": (jpeg_2000(b"Created by OpenJPEG version 2.5.0", folder), ""),
         "said.jp2": (jp2(jpeg_2000(b"A comment", folder)), "density (300x150 dpi), XML, comment"),
+        "moving.jxl": (MOVING_JXL, "the pictures of the animation behind the first"),
+        "moving_in_parts.jxl": (jxl_boxes((b"jxlp", bytes(4) + MOVING_JXL[:44]), (b"jxlp", b"\x80\0\0\1" + MOVING_JXL[44:])),
+                                "the pictures of the animation behind the first"),
+        "said.jxl": (jxl_boxes((b"Exif", bytes(4) + exif), (b"jxlc", still), (b"xml ", b"<a/>")), "Exif, XMP"),
+        "packed.jxl": (jxl_boxes((b"jxlc", still), (b"brob", b"Exif" + bytes(9))), "Exif"),
+        "still.jxl": (still, ""),
     }  # fmt: skip
     coded = folder / "left_out.tvl"
     for name, (data, told) in cases.items():
@@ -479,6 +521,7 @@ def main() -> int:
         test_formats(folder, clips)
         test_sequences(folder, clips)
         test_orientations(folder)
+        test_jxl(folder)
         test_left_out(folder)
         test_names(folder)
         test_misread(folder)

@@ -2,9 +2,13 @@
 // of more than 8 bits are at the upper end of 16.
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 extern "C" {
@@ -130,6 +134,34 @@ std::string Complaints::summary() const {
          "; it decoded what it read all the same";
 }
 
+namespace {
+
+/// While it lives what libraries print by themselves is not shown: libjxl tells of what it refuses on standard error,
+/// and we in an error of our own.
+class NoMessages {
+ public:
+  explicit NoMessages(bool on) {
+    if (!on) return;
+    std::fflush(stderr);
+    kept_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (kept_ >= 0 && nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) ::close(nowhere);
+  }
+  ~NoMessages() {
+    if (kept_ < 0) return;
+    ::dup2(kept_, STDERR_FILENO);
+    ::close(kept_);
+  }
+  NoMessages(const NoMessages&) = delete;
+  NoMessages& operator=(const NoMessages&) = delete;
+
+ private:
+  int kept_ = -1;
+};
+
+}  // namespace
+
 PictureDecoder::PictureDecoder(const std::string& path, Source source, const std::string& demuxer,
                                const ReaderOptions& options, int threads, AVBufferRef* device,
                                std::shared_ptr<Complaints> complaints)
@@ -207,7 +239,15 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   if (io_) io_->rethrow();
   if (code < 0) av_fail(code, name_ + " is not a video that FFmpeg can read", ErrorKind::kBadStream, log_.take());
   input_.reset(context);
-  code = avformat_find_stream_info(input_.get(), nullptr);
+  std::vector<ContainerColours> colours;  // which those of the pictures may replace at once
+  for (unsigned i = 0; i < input_->nb_streams; ++i) {
+    const AVCodecParameters& p = *input_->streams[i]->codecpar;
+    colours.push_back({p.color_primaries, p.color_trc, p.color_space, p.color_range});
+  }
+  {
+    const NoMessages silence(input_->nb_streams > 0 && input_->streams[0]->codecpar->codec_id == AV_CODEC_ID_JPEGXL);
+    code = avformat_find_stream_info(input_.get(), nullptr);
+  }
   if (io_) io_->rethrow();
   if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
   const int index = main_video(*input_, options.stream, name_);
@@ -215,6 +255,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   for (unsigned i = 0; i < input_->nb_streams; ++i)
     if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
   stream_ = input_->streams[index];
+  if (static_cast<std::size_t>(index) < colours.size()) container_colours_ = colours[static_cast<std::size_t>(index)];
   require(source_ == nullptr || source_->size() || !needs_file(*input_, *stream_), ErrorKind::kUnsupported,
           name_ + ": FFmpeg reads pictures of this type (" + avcodec_get_name(stream_->codecpar->codec_id) +
               ") from files alone; write it to a file first");
@@ -312,6 +353,7 @@ bool PictureDecoder::begins_behind_damage() {
 
 AVFrame* PictureDecoder::next() {
   if (recovered_) return nullptr;
+  const NoMessages silence(codec_->codec->name == std::string_view("libjxl"));
   for (;;) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
     if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);

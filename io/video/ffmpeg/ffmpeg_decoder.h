@@ -40,6 +40,14 @@ class Complaints {
   std::uint64_t count_ = 0;
 };
 
+/// Colours as a container states them.
+struct ContainerColours {
+  AVColorPrimaries primaries = AVCOL_PRI_UNSPECIFIED;
+  AVColorTransferCharacteristic transfer = AVCOL_TRC_UNSPECIFIED;
+  AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
+  AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
+};
+
 class PictureDecoder {
  public:
   /// `threads` decode, on `device` if there is one; the other arguments as FfmpegAdapter::make_reader() has them.
@@ -49,6 +57,7 @@ class PictureDecoder {
   AVFormatContext& input() const { return *input_; }
   AVStream& stream() const { return *stream_; }
   const std::string& name() const { return name_; }
+  const ContainerColours& container_colours() const { return container_colours_; }
   bool reads_file() const { return source_ != nullptr && source_->size().has_value(); }
   /// "" is detected; otherwise FFmpeg reads the file itself.
   bool has_source() const { return io_ != nullptr; }
@@ -101,6 +110,7 @@ class PictureDecoder {
   std::unique_ptr<SourceIo> io_;
   InputPtr input_;
   AVStream* stream_ = nullptr;
+  ContainerColours container_colours_;
   CodecPtr codec_;
   FramePtr frame_;
   PacketPtr packet_;

@@ -85,6 +85,24 @@ VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AV
   return info;
 }
 
+std::string other_colours(const ContainerColours& container, const AVFrame& first) {
+  std::string text;
+  const auto add = [&text](const char* what, bool differs, const char* theirs, const char* kept) {
+    if (!differs || theirs == nullptr || kept == nullptr) return;
+    text += (text.empty() ? "" : ", ") + std::string(what) + " " + theirs + " for " + kept;
+  };
+  const auto differ = [](int a, int b, int unknown) { return a != b && a != unknown && b != unknown; };
+  add("primaries", differ(container.primaries, first.color_primaries, AVCOL_PRI_UNSPECIFIED),
+      av_color_primaries_name(container.primaries), av_color_primaries_name(first.color_primaries));
+  add("transfer", differ(container.transfer, first.color_trc, AVCOL_TRC_UNSPECIFIED),
+      av_color_transfer_name(container.transfer), av_color_transfer_name(first.color_trc));
+  add("matrix", differ(container.matrix, first.colorspace, AVCOL_SPC_UNSPECIFIED),
+      av_color_space_name(container.matrix), av_color_space_name(first.colorspace));
+  add("range", differ(container.range, first.color_range, AVCOL_RANGE_UNSPECIFIED),
+      av_color_range_name(container.range), av_color_range_name(first.color_range));
+  return text;
+}
+
 double seconds_of(const PictureDecoder& decoder) {
   const AVStream& stream = decoder.stream();
   const AVFormatContext& input = decoder.input();

@@ -10,6 +10,8 @@ namespace trivelet::io {
 VideoInfo describe_video(const PictureDecoder& decoder, const AVFrame& first, AVPixelFormat samples,
                          const Rational& own_rate);
 
+/// Where the container states other colours than the pictures: "matrix bt709 for bt470bg"; "" if nowhere.
+std::string other_colours(const ContainerColours& container, const AVFrame& first);
 
 /// Seconds that the container says the video lasts; 0 if it does not say.
 double seconds_of(const PictureDecoder& decoder);

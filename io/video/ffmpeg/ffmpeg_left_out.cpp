@@ -480,6 +480,8 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 4) == std::string_view("II+\0", 4) || begin.substr(0, 4) == std::string_view("MM\0+", 4))
     return PictureFile{.unread = "a BigTIFF picture", .advice = "convert it to TIFF first, for example with tiffcp"};
   if (begin.substr(0, 4) == "RIFF" && begin.substr(8, 4) == "WEBP") return describe_webp(file);
+  if (begin.substr(0, 2) == "\xff\x0a" || begin.substr(0, 8) == std::string_view("\0\0\0\x0cJXL ", 8))
+    return describe_jxl(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
   if (begin.substr(0, 4) == "BLP1" || begin.substr(0, 4) == "BLP2")  // some have JPEG inside, of other colours
     return PictureFile{.unread = "a BLP picture", .misread = true};
@@ -497,6 +499,13 @@ std::optional<PictureFile> picture_file(const std::string& path) {
       [&file](std::uint64_t at, char* to, std::size_t count) { return file.read_at(at, to, count); });
   if (directories.is_tiff()) return describe_tiff(directories);
   return std::nullopt;
+}
+
+std::optional<Turn> turn_of(std::uint64_t orientation) {
+  constexpr std::array<Turn, 8> kTurns = {
+      {{0, false}, {0, true}, {180, false}, {180, true}, {270, true}, {90, false}, {90, true}, {270, false}}};
+  if (orientation < 1 || orientation > kTurns.size()) return std::nullopt;
+  return kTurns[orientation - 1];
 }
 
 std::string misread_psd(const AVPacket& packet) {
@@ -550,9 +559,10 @@ std::string misread_tiff(const AVPacket& packet) {
 std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, const AVFrame& frame,
                                      const AVCodecParameters& coded, const std::string& demuxer) {
   std::vector<std::string> all = file ? file->left_out : std::vector<std::string>{};
-  // An orientation that FFmpeg reads comes as a matrix, which is kept.
-  const bool is_turned = av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX) != nullptr;
-  if (file && file->orientation > 1 && !is_turned) all.push_back("orientation " + std::to_string(file->orientation));
+  // An orientation that FFmpeg reads comes as a matrix, which is kept, as those are that we read.
+  const bool is_turned =
+      av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX) != nullptr || (file && turn_of(file->orientation));
+  if (file && file->orientation > 8) all.push_back("orientation " + std::to_string(file->orientation));
   if (const AVFrameSideData* profile = av_frame_get_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE))
     all.push_back("colour profile (ICC, " + std::to_string(profile->size) + " bytes)");
   // Of JPEG in CMYK or YCCK FFmpeg makes RGB or YUV that is opaque; JPEG has no alpha.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/source.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
 
 namespace trivelet::io {
@@ -14,6 +15,8 @@ namespace trivelet::io {
 struct PictureFile {
   bool is_heif = false;   ///< AVIF, HEIC
   bool in_tiles = false;  ///< HEIF: the picture is put together from others
+  bool is_jxl = false;    ///< JPEG XL
+  bool is_cut = false;    ///< JPEG XL: a box ends behind the file
   std::string unread;     ///< what FFmpeg does not read: "a BigTIFF picture"
   bool misread = false;   ///< and takes for something else
   std::string advice = "convert it first, for example to PNG";
@@ -21,8 +24,20 @@ struct PictureFile {
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, GIF, WebP, PSD and FITS. Nothing for other files, and for standard input.
+/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, JPEG XL, GIF, WebP, PSD and FITS. Nothing for other files, and for
+/// standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
+
+/// Of JPEG XL.
+PictureFile describe_jxl(const InputBytes& file);
+
+/// What turns a picture for display: left and right change places, then it is turned clockwise.
+struct Turn {
+  int degrees = 0;
+  bool mirrored = false;
+};
+/// Of an orientation as TIFF and Exif number it; nothing for other numbers.
+std::optional<Turn> turn_of(std::uint64_t orientation);
 
 /// What FFmpeg's decoder of TIFF passes over, so that another picture comes out without a word: "in tiles"; "" if it
 /// reads this one right. Of a picture's packet, which is its file. Cameras' pictures (DNG) are read in tiles, too.

@@ -106,7 +106,8 @@ class FfmpegReader final : public FrameReader {
     if (decoder.has_source() && !own_rate) read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
-    find_left_out(path, first);
+    other_colours_ = other_colours(decoder.container_colours(), first);
+    describe_file(path, first);
     pictures_.start(info_.format);
   }
 
@@ -173,6 +174,9 @@ class FfmpegReader final : public FrameReader {
       all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
                     " others that are not in the file, and cannot be decoded; what follows is read");
     if (!left_out_fields_.empty()) all.push_back(left_out_fields_);
+    if (!other_colours_.empty())
+      all.push_back("the colours that the container states are not those of the pictures, which are kept: " +
+                    other_colours_);
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
@@ -191,10 +195,16 @@ class FfmpegReader final : public FrameReader {
   bool on_device() const override { return pictures_.on_device(); }
 
  private:
-  void find_left_out(const std::string& path, const AVFrame& first) {
+  /// What the file of a picture says beside its samples: how it is turned, and what is left out.
+  void describe_file(const std::string& path, const AVFrame& first) {
     const PictureDecoder& decoder = pictures_.decoder();
     const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
     require(!file || !file->misread, ErrorKind::kUnsupported, name_ + ": FFmpeg takes it for something else");
+    const bool has_turn = info_.rotation != 0 || info_.mirrored;
+    if (const std::optional<Turn> turn = file && !has_turn ? turn_of(file->orientation) : std::nullopt) {
+      info_.rotation = turn->degrees;
+      info_.mirrored = turn->mirrored;
+    }
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
     for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
     if (all.empty()) return;
@@ -257,6 +267,7 @@ class FfmpegReader final : public FrameReader {
   PictureStream pictures_;
   const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
   std::string left_out_fields_;              ///< a remark, or ""
+  std::string other_colours_;                ///< that the container states, or ""
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device
   VideoInfo info_;
@@ -277,8 +288,10 @@ Reader make_ffmpeg_reader(const std::string& path, Source source, const std::str
     const std::optional<PictureFile> file = can_read_again ? picture_file(path) : std::nullopt;
     if (file && !file->unread.empty())
       fail(ErrorKind::kUnsupported, path + ": " + file->unread + ", which FFmpeg does not read; " + file->advice);
-    if (e.kind() != ErrorKind::kBadStream || !file || !file->is_heif) throw;
-    fail(ErrorKind::kUnsupported, path + ": a HEIF picture (AVIF, HEIC)" + (file->in_tiles ? " in tiles" : "") +
+    const bool may_be_right = file && (file->is_heif || (file->is_jxl && !file->is_cut));
+    if (e.kind() != ErrorKind::kBadStream || !may_be_right) throw;
+    const std::string what = file->is_jxl ? "a JPEG XL picture" : "a HEIF picture (AVIF, HEIC)";
+    fail(ErrorKind::kUnsupported, path + ": " + what + (file->in_tiles ? " in tiles" : "") +
                                       " that FFmpeg does not read; convert it first, for example to PNG (" + e.what() +
                                       ")");
   }
