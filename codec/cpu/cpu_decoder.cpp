@@ -4,20 +4,18 @@
 // are decoded to what is not zero (patch_store.h).
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "codec/base/simd.h"
 #include "codec/cpu/component_groups.h"
 #include "codec/cpu/cpu_backend.h"
 #include "codec/cpu/cpu_fields.h"
+#include "codec/cpu/decoded_keys.h"
+#include "codec/cpu/gop_block_decoder.h"
 #include "codec/cpu/motion_gop.h"
 #include "codec/cpu/patch_store.h"
 #include "codec/cpu/strip_inverse.h"
-#include "codec/entropy/dense/dense.h"
-#include "codec/entropy/fast/zerotree.h"
 #include "codec/threads/parallel.h"
 #include "codec/threads/stage_timer.h"
 #include "codec/transform/colour.h"
@@ -36,21 +34,15 @@ class CpuDecoder final : public GopDecoder {
         reduction_(reduction),
         simd_(resolve_simd(options.simd)),
         pool_(options.threads, options.workers),
+        blocks_(header_, pool_, simd_),
         motion_(header_, pool_, simd_),
-        groups_(header_) {
-    for (int i = 0; i < pool_.threads(); ++i) {
-      if (header.profile == Profile::kDense)
-        dense_.push_back(std::make_unique<DenseDecoder>());
-      else
-        fast_.push_back(std::make_unique<BlockDecoder>(header.fast_mode, simd_));
-    }
-  }
+        groups_(header_) {}
 
   int depth() const override { return 1; }
 
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
     received_ = &received;
-    damage_ = damage;
+    blocks_.set_damage(damage);
   }
 
   bool pull(Gop& gop) override {
@@ -83,9 +75,9 @@ class CpuDecoder final : public GopDecoder {
   }
 
   double seconds_transform() const override { return transform_time_.seconds; }
-  double seconds_coder() const override { return coder_time_.seconds; }
+  double seconds_coder() const override { return blocks_.time().seconds; }
   double busy_transform() const override { return transform_time_.busy; }
-  double busy_coder() const override { return coder_time_.busy; }
+  double busy_coder() const override { return blocks_.time().busy; }
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
@@ -123,30 +115,13 @@ class CpuDecoder final : public GopDecoder {
     }
   }
 
-  template <class Component>
-  static std::int64_t coded_bytes(const Component& component) {
-    std::int64_t bytes = 0;
-    for (const auto& block : component.blocks)
-      for (const LayeredSegment& s : block)
-        for (const LayerPart& part : s.parts) bytes += part.size;
-    return bytes;
-  }
-
-  // Codewords may read as many bits past their ends as the stream itself has, and a little more. This bounds the work
-  // that a damaged stream can cause.
-  void allow(const LayeredGop& in) {
-    std::int64_t bytes = 0;
-    for (const auto& component : in.components) bytes += coded_bytes(component);
-    allowance_ += 8 * bytes;
-    for (const auto& decoder : dense_) decoder->set_allowance(&allowance_);
-  }
-
   // Makes samples of one group of components after the other, in the same memory.
   template <class T>
   void decode_in_groups(const LayeredGop& in, Gop& gop) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     describe(in, r, described_);
-    begin_inverse(described_, gop);
+    gop.set_frames(described_.frames);
+    keys_.begin(described_);
     const std::vector<Shape> shapes = shapes_of(r);
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
@@ -159,26 +134,26 @@ class CpuDecoder final : public GopDecoder {
       const int end = groups_.end(first, shapes);
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       left_out.clear();
-      decode_group(in, r, first, fields, zeros);
+      blocks_.decode(in, r, first, fields, zeros);
       inverse_group(described_, r, first, fields, gop, zeros);
       first = end;
     }
-    end_inverse(described_);
+    keys_.end(described_);
   }
 
   // Whether a component is large, and most of its coefficients are zero: a coefficient that is not takes some bits.
   bool takes_strips(const LayeredGop& in, const Reduced& r, int c) const {
     if (in.motion || r.frames == 0 || (header_.colour_transform && c < 3)) return false;
     const Shape shape = r.shape(c);
-    return strips_of(shape, r.decomposition(c)) > 1 &&
-           8 * coded_bytes(in.components[static_cast<std::size_t>(c)]) < static_cast<std::int64_t>(shape.samples());
+    const std::int64_t bytes = GopBlockDecoder::coded_bytes(in.components[static_cast<std::size_t>(c)]);
+    return strips_of(shape, r.decomposition(c)) > 1 && 8 * bytes < static_cast<std::int64_t>(shape.samples());
   }
 
   // Makes samples of one component. Coefficients that are zero are not kept, and the others are transformed in strips.
   template <class T>
   void decode_strips(const LayeredGop& in, const Reduced& r, int c, Gop& gop) {
-    PatchStore<T> patches = patches_of<T>(in, r, c);
-    decode_patches(in, c, patches);
+    PatchStore<T> patches = blocks_.patches_of<T>(in, r, c);
+    blocks_.decode(in, c, patches);
     const StageTimer timer(transform_time_, pool_times());
     const PixelFormat& f = header_.video.format;
     inverse_in_strips<T>(
@@ -193,17 +168,18 @@ class CpuDecoder final : public GopDecoder {
   void decode_moving(const LayeredGop& in, Gop& gop) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     describe(in, r, described_);
-    begin_inverse(described_, gop);
+    gop.set_frames(described_.frames);
+    keys_.begin(described_);
     groups_.release();
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
-      PatchStore<T> patches = patches_of<T>(in, r, c);
-      decode_patches(in, c, patches);
+      PatchStore<T> patches = blocks_.patches_of<T>(in, r, c);
+      blocks_.decode(in, c, patches);
       if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
       const StageTimer timer(transform_time_, pool_times());
       MotionFrames frames = inverse_space(in, r, c, patches);
-      motion_.inverse(frames, c, *in.motion, r.reduction, keys_of(described_), gop);
+      motion_.inverse(frames, c, *in.motion, r.reduction, keys_.of(described_), gop);
     }
-    end_inverse(described_);
+    keys_.end(described_);
   }
 
   // Makes the keys of a GOP, of which nothing but the lowest temporal band was received: no other frame takes memory.
@@ -211,20 +187,21 @@ class CpuDecoder final : public GopDecoder {
   void decode_keys(const LayeredGop& in, Gop& gop) {
     const StreamHeader& header = headers_.of(in.motion.get());
     describe(in, Reduced(header, reduction_, in.frames), described_);
-    begin_inverse(described_, gop);
+    gop.set_frames(described_.frames);
+    keys_.begin(described_);
     groups_.release();
     Reduction to_keys = reduction_;
     to_keys.temporal = in.motion->places.levels;
     const Reduced r(header, to_keys, in.frames);
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
-      PatchStore<T> patches = patches_of<T>(in, r, c);
-      decode_patches(in, c, patches);
+      PatchStore<T> patches = blocks_.patches_of<T>(in, r, c);
+      blocks_.decode(in, c, patches);
       if (r.frames == 0 || described_.frames == 0) continue;
       const StageTimer timer(transform_time_, pool_times());
       MotionFrames frames = inverse_space(in, r, c, patches);
-      motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_of(described_));
+      motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_.of(described_));
     }
-    end_inverse(described_);
+    keys_.end(described_);
   }
 
   template <class T>
@@ -232,15 +209,16 @@ class CpuDecoder final : public GopDecoder {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     lay_out<T>(r, in.frames, in.step, out);
     describe(in, r, out);
-    decode_group(in, r, 0, fields_of<T>(out, r), nullptr);
+    blocks_.decode(in, r, 0, fields_of<T>(out, r), nullptr);
   }
 
   template <class T>
   void inverse_all(CoefficientGop& in, Gop& gop) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.source_frames);
-    begin_inverse(in, gop);
+    gop.set_frames(in.frames);
+    keys_.begin(in);
     inverse_group(in, r, 0, fields_of<T>(in, r), gop, nullptr);
-    end_inverse(in);
+    keys_.end(in);
   }
 
   std::vector<Shape> shapes_of(const Reduced& r) const {
@@ -259,99 +237,14 @@ class CpuDecoder final : public GopDecoder {
 
   // What the inverse transform needs to know of a GOP beside its coefficients.
   void describe(const LayeredGop& in, const Reduced& r, CoefficientGop& out) {
-    allow(in);
+    blocks_.allow(in);
     out.motion = in.motion;
     out.follows = in.follows;
-    if (in.begins) key_ = {};
+    if (in.begins) keys_.clear();
     out.number = ++number_;
     out.frames = r.frames;
     out.source_frames = in.frames;
     out.frame_gains = in.frame_gains;
-  }
-
-  // Decodes the components from `first` on, one for each field. With `zeros`, patches that are zero are not written but
-  // noted there, component by component.
-  template <class T>
-  void decode_group(const LayeredGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields,
-                    std::vector<ZeroPatches>* zeros) {
-    const StageTimer timer(coder_time_, pool_times());
-    std::vector<SubbandTable> targets;
-    std::vector<BlockTask> tasks;
-    std::vector<StepTable> steps;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      const int c = first + static_cast<int>(i);
-      const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
-      targets.emplace_back(fields[i].shape, r.decomposition(c), header_.lossless);
-      if (zeros) zeros->emplace_back(grid, targets.back());
-      steps.push_back(steps_of(in, c));
-      for (int by = 0; by < grid.rows(); ++by)
-        for (int bx = 0; bx < grid.columns(); ++bx) tasks.push_back({c, by, bx});
-    }
-    pool_.parallel_for(static_cast<int>(tasks.size()), [&](int k, int worker) {
-      const BlockTask& task = tasks[static_cast<std::size_t>(k)];
-      const auto i = static_cast<std::size_t>(task.component - first);
-      decode_block<T>(in, task, worker, targets[i], steps[i], {fields[i]}, zeros ? &(*zeros)[i] : nullptr);
-    });
-  }
-
-  template <class T>
-  PatchStore<T> patches_of(const LayeredGop& in, const Reduced& r, int c) const {
-    return {*in.components[static_cast<std::size_t>(c)].grid,
-            {r.shape(c), r.decomposition(c), header_.lossless},
-            header_.profile == Profile::kFast,
-            simd_};
-  }
-
-  // Decodes a component to memory that holds what is not zero.
-  template <class T>
-  void decode_patches(const LayeredGop& in, int c, PatchStore<T>& patches) {
-    const StageTimer timer(coder_time_, pool_times());
-    const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
-    const StepTable steps = steps_of(in, c);
-    const SubbandTable& target = patches.target();
-    const int side = grid.block_side(target.decomposition().spatial_levels);
-    const Shape shape{target.shape().frames, side, side};
-    std::vector<LargeVector<T>> memory(static_cast<std::size_t>(pool_.threads()));
-    pool_.parallel_for(grid.blocks(), [&](int k, int worker) {
-      LargeVector<T>& own = memory[static_cast<std::size_t>(worker)];
-      own.resize(shape.samples());
-      const BlockMemory<T> block{packed_field(own.data(), shape), true, &patches};
-      const BlockTask task{c, k / grid.columns(), k % grid.columns()};
-      decode_block<T>(in, task, worker, target, steps, block, &patches.zeros());
-      patches.add(task.by, task.bx, block);
-    });
-  }
-
-  struct BlockTask {
-    int component, by, bx;
-  };
-
-  StepTable steps_of(const LayeredGop& in, int c) const {
-    const auto i = static_cast<std::size_t>(c);
-    return {in.components[i].grid->table(), header_.lossless ? 1.0f : in.step, header_.components[i]};
-  }
-
-  template <class T>
-  void decode_block(const LayeredGop& in, const BlockTask& task, int worker, const SubbandTable& target,
-                    const StepTable& steps, const BlockMemory<T>& memory, ZeroPatches* left_out) {
-    const auto [c, by, bx] = task;
-    const auto& component = in.components[static_cast<std::size_t>(c)];
-    const BlockGrid& grid = *component.grid;
-    const auto& segments = component.blocks[static_cast<std::size_t>(by * grid.columns() + bx)];
-    const StepTable* step = header_.lossless ? nullptr : &steps;
-    try {
-      if (header_.profile == Profile::kDense)
-        dense_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane,
-                                                         header_.centroid, step, memory, left_out);
-      else
-        fast_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane, header_.centroid,
-                                                        step, memory, left_out);
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
-      BlockDecoder::clear(grid, target, by, bx, memory, left_out);
-      const std::lock_guard lock(damage_mutex_);
-      damage_->push_back("component " + std::to_string(c) + ", " + e.what());
-    }
   }
 
   // The frames of a component before their lifting. Threads take frames, or share each one if there are few.
@@ -385,30 +278,6 @@ class CpuDecoder final : public GopDecoder {
     return frames;
   }
 
-  bool needs_key(const CoefficientGop& in) const {
-    return in.motion && in.motion->places.key == GopKey::kOpen && in.follows;
-  }
-
-  // Each level of a component takes the key frame before, then leaves its own.
-  MotionKeys keys_of(const CoefficientGop& in) {
-    return {needs_key(in) ? &key_ : nullptr, &key_, nullptr, header_.predicted_keys ? &key_ : nullptr};
-  }
-
-  void begin_inverse(const CoefficientGop& in, Gop& gop) {
-    gop.set_frames(in.frames);
-    if (in.frames == 0 || !in.motion) return;
-    require(!needs_key(in) || (key_number_ + 1 == in.number && !key_.empty()), ErrorKind::kBadStream,
-            "a GOP is predicted from the one before, of which no samples were made");
-    key_number_ = kNoKey;  // until all components have left theirs
-  }
-
-  void end_inverse(const CoefficientGop& in) {
-    if (in.frames == 0 || !in.motion) return;
-    // A predicted key behind a GOP that is lost refers to this one.
-    if (needs_key(in) && !in.motion->places.ends_with_key() && !header_.predicted_keys) key_ = {};
-    key_number_ = in.number;
-  }
-
   // Makes samples of the components from `first` on, one for each field.
   template <class T>
   void inverse_group(const CoefficientGop& in, const Reduced& r, int first, const std::vector<Field<T>>& fields,
@@ -427,7 +296,7 @@ class CpuDecoder final : public GopDecoder {
         std::fill_n(fields[i].data, uncoded * fields[i].frame_stride, T{});
         inverse_transform<T>(fields[i], in_space(r.decomposition(c)), pool_, simd_, {}, zeros_of(i));
       }
-      return motion_.inverse<T>(fields, first, field_gains, *in.motion, r.reduction, keys_of(in), gop);
+      return motion_.inverse<T>(fields, first, field_gains, *in.motion, r.reduction, keys_.of(in), gop);
     }
     const std::vector<float> gains = inverse_gains(in.frame_gains, reduction_.temporal);
     std::size_t i = 0;
@@ -453,29 +322,21 @@ class CpuDecoder final : public GopDecoder {
       return integer_strips_;
   }
 
-  static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
-
   StreamHeader header_;
   GopHeaders headers_;
   Reduction reduction_;
   SimdLevel simd_;
   ThreadPool pool_;
+  GopBlockDecoder blocks_;
   MotionTransform motion_;
-  MotionKey key_;  // of the last GOP with motion whose samples or keys were made
-  std::uint64_t key_number_ = 0;
+  DecodedKeys keys_{header_};
   std::uint64_t number_ = 0;  // GOPs decoded so far
-  std::vector<std::unique_ptr<BlockDecoder>> fast_;
-  std::vector<std::unique_ptr<DenseDecoder>> dense_;
-  std::atomic<std::int64_t> allowance_{8 * 4096};  // bits
-  std::mutex damage_mutex_;
   ComponentGroups groups_;
   StripMemory<float> real_strips_;
   StripMemory<std::int32_t> integer_strips_;
   CoefficientGop described_;  // the last GOP without its coefficients, which were in groups_
   const LayeredGop* received_ = nullptr;
-  std::vector<std::string>* damage_ = nullptr;
   StageTime transform_time_;
-  StageTime coder_time_;
 };
 
 }  // namespace
