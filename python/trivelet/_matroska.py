@@ -137,7 +137,7 @@ class FilmStream(io.RawIOBase):
                 at = element.end
         if self._track is None:
             raise UnsupportedError("the Matroska file has no track of Trivelet")
-        self._places = [extent.at for extent in self._extents]
+        self._places: list[int] = [extent.at for extent in self._extents]
 
     def _add(self, begin: int, end: int) -> None:
         if end > begin:

@@ -597,8 +597,8 @@ class VideoReader(Iterator[Frame]):
         self.close()
 
 
-def _sources_of(given: Readable) -> Callable[[], Source]:
-    """Makes sources of a stream, or of the one in a Matroska file, each with a place of its own."""
+def _sources_of(given: Any) -> Callable[[], Source]:
+    """Makes sources of a stream (Readable), or of the one in a Matroska file, each with a place of its own."""
     if is_path(given):
         with builtins.open(given, "rb") as file:
             if not (file.seekable() and is_matroska(file)):
