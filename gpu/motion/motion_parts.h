@@ -80,6 +80,10 @@ struct SearchOfLevel {
   const MotionVector* closed_coarse = nullptr;
   MotionCell* closed_cells = nullptr;
 
+  /// The place of one of the level's high frames.
+  __host__ __device__ int place(int number) const {
+    return (level < places.levels ? 2 * number + 1 : number + (places.has(0) ? 1 : 2)) << level;
+  }
   __host__ __device__ int root_columns() const { return (grid.columns + kMotionRoot - 1) / kMotionRoot; }
   __host__ __device__ int roots() const { return (grid.rows + kMotionRoot - 1) / kMotionRoot * root_columns(); }
 };
@@ -98,9 +102,11 @@ void interpolate(const T* whole, const Padded& p, T* planes, const Stream& strea
 template <class T>
 void shrink(const T* whole, int count, const Padded& p, int factor, int height, int width, T* small,
             const Stream& stream);
-/// The vectors of all blocks in reduced pictures, of all high frames; `first`: of the first frame of each level.
+/// Which high frames are searched in reduced pictures.
+enum class CoarseFrames { kAll, kAllAndKeys, kFirstOfLevels };
+/// The vectors of all blocks in reduced pictures.
 template <class T>
-void search_coarsely(const T* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
+void search_coarsely(const T* small, const MotionPlaces& places, const CoarseBlocks& blocks, CoarseFrames frames,
                      MotionVector* coarse, const Stream& stream);
 /// The cells of this many frames of a level, from s.first on; `closed`: and those of the first one if the GOP closes.
 template <class T>

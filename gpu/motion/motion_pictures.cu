@@ -95,11 +95,12 @@ __device__ __forceinline__ int small_difference(const T* a, const T* b, int stri
 /// A warp for each block: blockIdx.x is its number, y the reference, z the place of the frame.
 template <class T>
 __global__ void __launch_bounds__(kWarp)
-    coarse_kernel(const T* small, MotionPlaces places, CoarseBlocks blocks, bool first, MotionVector* coarse) {
+    coarse_kernel(const T* small, MotionPlaces places, CoarseBlocks blocks, CoarseFrames frames, MotionVector* coarse) {
   const int t = static_cast<int>(blockIdx.z);
   int level = 0;
   while (level < places.levels && (t >> level & 1) == 0) ++level;
-  if (level == places.levels || t == 0 || (first && t != 1 << level)) return;
+  if (t == 0 || (frames == CoarseFrames::kFirstOfLevels && t != 1 << level)) return;
+  if (level == places.levels && !(frames == CoarseFrames::kAllAndKeys && places.has(t - (1 << level)))) return;
   const MotionReferences references = motion_references(t, level, places);
   const int from = blockIdx.y == 0 ? references.past : references.other;
   if (from < 0) return;
@@ -177,18 +178,19 @@ void shrink(const T* whole, int count, const Padded& p, int factor, int height, 
 }
 
 template <class T>
-void search_coarsely(const T* small, const MotionPlaces& places, const CoarseBlocks& blocks, bool first,
+void search_coarsely(const T* small, const MotionPlaces& places, const CoarseBlocks& blocks, CoarseFrames frames,
                      MotionVector* coarse, const Stream& stream) {
   launch("coarse_kernel", coarse_kernel<T>,
          dim3(static_cast<unsigned>(blocks.rows * blocks.columns), 2, static_cast<unsigned>(places.count)), dim3(kWarp),
-         0, stream.get(), small, places, blocks, first, coarse);
+         0, stream.get(), small, places, blocks, frames, coarse);
 }
 
-#define TRIVELET_PICTURES(T)                                                                   \
-  template void load_picture(const std::int32_t*, int, int, const Padded&, T*, const Stream&); \
-  template void interpolate(const T*, const Padded&, T*, const Stream&);                       \
-  template void shrink(const T*, int, const Padded&, int, int, int, T*, const Stream&);        \
-  template void search_coarsely(const T*, const MotionPlaces&, const CoarseBlocks&, bool, MotionVector*, const Stream&);
+#define TRIVELET_PICTURES(T)                                                                                     \
+  template void load_picture(const std::int32_t*, int, int, const Padded&, T*, const Stream&);                   \
+  template void interpolate(const T*, const Padded&, T*, const Stream&);                                         \
+  template void shrink(const T*, int, const Padded&, int, int, int, T*, const Stream&);                          \
+  template void search_coarsely(const T*, const MotionPlaces&, const CoarseBlocks&, CoarseFrames, MotionVector*, \
+                                const Stream&);
 TRIVELET_PICTURES(std::uint8_t)
 TRIVELET_PICTURES(std::int16_t)
 #undef TRIVELET_PICTURES

@@ -324,7 +324,7 @@ struct FrameOfSearch {
     places = closed ? s.closed : s.places;
     cells = closed ? s.closed_cells : s.cells;
     coarse = closed ? s.closed_coarse : s.coarse;
-    t = (closed ? 1 : 2 * (number + s.first) + 1) << s.level;
+    t = closed ? 1 << s.level : s.place(number + s.first);
   }
   __device__ MotionRegion region(const SearchOfLevel& s, int number) const {
     const std::ptrdiff_t count = static_cast<std::ptrdiff_t>(s.grid.rows) * s.grid.columns;

@@ -214,13 +214,16 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
             enough_per_cell(params.effort),
             prices_.data(),
             contexts_.data()};
-  const bool closes = finds_closed(params, gop_places_);
+  const bool closes = finds_closed(params, gop_places_) && level < params.levels;  // its first key is not predicted
   s.closed = MotionPlaces(gop_places_.frames(), GopKey::kLast, gop_places_.levels);
   s.closed_coarse = closed_coarse_.data();
   s.closed_cells = closed_cells_.data();
   if (level == gop_places_.levels - 1) {
-    search_coarsely(at<T>(small_, 0), gop_places_, s.blocks, false, coarse_.data(), stream_);
-    if (closes) search_coarsely(at<T>(small_, 0), s.closed, s.blocks, true, closed_coarse_.data(), stream_);
+    search_coarsely(at<T>(small_, 0), gop_places_, s.blocks,
+                    params.keys ? CoarseFrames::kAllAndKeys : CoarseFrames::kAll, coarse_.data(), stream_);
+    if (closes)
+      search_coarsely(at<T>(small_, 0), s.closed, s.blocks, CoarseFrames::kFirstOfLevels, closed_coarse_.data(),
+                      stream_);
   }
   const auto hold_for = [&](const std::vector<int>& wanted) {
     const std::vector<int> held = hold<T>(wanted);
@@ -282,10 +285,12 @@ void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchPa
   is_deep() ? load<std::int16_t>(key, with_before) : load<std::uint8_t>(key, with_before);
   high_.clear();
   const std::size_t cells = grid_.cells();
-  for (int level = params.levels - 1; level >= 0; --level) {
+  const auto search_at = [&](int level) {
     is_deep() ? search_level<std::int16_t>(level, params) : search_level<std::uint8_t>(level, params);
     for (const int t : motion_frames(level, gop_places_)) high_.push_back(static_cast<std::size_t>(t));
-  }
+  };
+  for (int level = params.levels - 1; level >= 0; --level) search_at(level);
+  if (params.keys) search_at(params.levels);
   for (const std::size_t t : high_)
     copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
   closed_levels_ = finds_closed(params, gop_places_) ? params.levels : 0;
@@ -302,6 +307,7 @@ GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
   motion.places = gop_places_;
   motion.grid = grid_;
   motion.fields.resize(static_cast<std::size_t>(gop_places_.count));
+  motion.predicts_keys = params_.keys && !motion_frames(params_.levels, gop_places_).empty();
   motion.closed.resize(static_cast<std::size_t>(closed_levels_));
   const int high = static_cast<int>(high_.size()), all = high + closed_levels_;
   const auto fill = [&](int i) {

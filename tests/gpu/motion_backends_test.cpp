@@ -228,6 +228,7 @@ struct SearchCase {
   bool extreme;        // contrasts that a transform of 16 bits does not hold
   bool tight = false;  // no more memory than must be
   bool large = false;
+  bool keys = false;  // motion of keys, too
 };
 
 // Blocks of a texture that move in directions of their own, or are suddenly of one colour.
@@ -270,6 +271,7 @@ TEST_P(MotionSearches, ChooseTheSame) {
   p.gop_frames = c.frames;
   p.temporal_levels = c.levels;
   p.lossless = c.quality == 0;
+  p.predict_keys = c.keys;
   if (c.quality > 0) p.quality = c.quality;
   const StreamHeader header = make_header(info, resolve(info, p));
   ThreadPool pool(2);
@@ -309,6 +311,7 @@ TEST_P(MotionSearches, ChooseTheSame) {
     const auto got = transform.search(gop, places, key, step, expected != all[0], searcher);
     EXPECT_EQ(expected->places.key, got->places.key);
     EXPECT_EQ(expected->step, got->step);
+    EXPECT_EQ(expected->predicts_keys, got->predicts_keys);
     for (int t = 0; t < expected->places.count; ++t) {
       const MotionField &a = expected->fields[static_cast<std::size_t>(t)],
                         &b = got->fields[static_cast<std::size_t>(t)];
@@ -329,6 +332,9 @@ INSTANTIATE_TEST_SUITE_P(
                       SearchCase{"open", 70, 41, 4, 2, GopKey::kOpen, "gbrp", 80, false},
                       SearchCase{"tight", 44, 28, 9, 2, GopKey::kFirst, "yuva422p10le", 80, false, true},
                       SearchCase{"tight open", 44, 28, 8, 2, GopKey::kOpen, "gray", 80, false, true},
+                      SearchCase{"keys", 52, 41, 8, 1, GopKey::kOpen, "yuv420p", 60, false, false, false, true},
+                      SearchCase{"keys of a closed GOP", 44, 36, 7, 1, GopKey::kLast, "gray10le", 60, false, true,
+                                 false, true},
                       SearchCase{"regions", 300, 24, 2, 1, GopKey::kLast, "gray16le", 0, true},
                       SearchCase{"cif", 352, 288, 17, 4, GopKey::kFirst, "yuv420p", 50, false, false, true},
                       SearchCase{"cif extreme", 350, 286, 16, 4, GopKey::kOpen, "gbrp", 70, true, true, true},
@@ -484,8 +490,8 @@ TEST(LevelChoices, AreTheSameOnADevice) {
     const char* format;
   };
   std::vector<Input> inputs = {{48, 40, 1, "gray"},     {7, 90, 4, "gray"},   {40, 33, 3, "yuv420p10le"},
-                             {52, 41, 9, "gray16le"}, {61, 40, 17, "gbrp"}, {37, 65, 8, "yuv422p12le"},
-                             {240, 216, 2, "yuv420p"}};
+                               {52, 41, 9, "gray16le"}, {61, 40, 17, "gbrp"}, {37, 65, 8, "yuv422p12le"},
+                               {240, 216, 2, "yuv420p"}};
   if (!kEmulated || test::full())
     for (const Input& c : {Input{720, 576, 32, "yuv420p"}, {1920, 1080, 33, "yuv420p"}, {2100, 2000, 10, "gray"}})
       inputs.push_back(c);
