@@ -455,6 +455,9 @@ def test_left_out(folder: Path) -> None:
         "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
         "encoder.j2k": (jpeg_2000(b"Created by OpenJPEG version 2.5.0", folder), ""),
         "said.jp2": (jp2(jpeg_2000(b"A comment", folder)), "density (300x150 dpi), XML, comment"),
+        "plain.bmp": (bmp(0, 8, bytes(16)), ""),
+        "dense.bmp": (bmp(0, 8, bytes(16), dense=11811), "density (300 dpi)"),
+        "profile.bmp": (bmp(0, 8, bytes(16), profile=20), "colour profile (ICC, 20 bytes)"),
         "moving.jxl": (MOVING_JXL, "the pictures of the animation behind the first"),
         "moving_in_parts.jxl": (jxl_boxes((b"jxlp", bytes(4) + MOVING_JXL[:44]), (b"jxlp", b"\x80\0\0\1" + MOVING_JXL[44:])),
                                 "the pictures of the animation behind the first"),
@@ -484,6 +487,37 @@ def test_left_out(folder: Path) -> None:
     (folder / "lab.tif").write_bytes(tiff(1, {262: 8}))
     said = run("encode", folder / "lab.tif", coded, "-y", code=5)
     check("decoder does not read it" in said and "damaged" not in said, f"what FFmpeg does not decode is not damaged: {said}")
+
+
+def bmp(coding: int, bits: int, data: bytes, height: int = 4, dense: int = 0, profile: int = 0) -> bytes:
+    """A BMP of 4 pixels a line with a grey palette; `profile`: bytes of a colour profile behind."""
+    size = 124 if profile else 40
+    colours = 1 << bits
+    at = 14 + size + 4 * colours
+    head = struct.pack("<2sIHHI", b"BM", at + len(data), 0, 0, at)
+    head += struct.pack("<IiiHHIIiiII", size, 4, height, 1, bits, coding, len(data), dense, dense, colours, 0)
+    if profile:
+        head += bytes(16) + b"DEBM" + bytes(48) + struct.pack("<IIII", 4, size + 4 * colours + len(data), profile, 0)
+    return head + b"".join(bytes([255 * i // (colours - 1)] * 3 + [0]) for i in range(colours)) + data + bytes(profile)
+
+
+def test_bmp(folder: Path) -> None:
+    """Lines that are missing from runs are damage; FFmpeg makes black ones."""
+    path, coded = folder / "runs.bmp", folder / "runs.tvl"
+    line, end = b"\4\1\0\0", b"\0\1"
+    for name, runs, code in (
+        ("whole", 4 * line + end, 0), ("without an end", 4 * line, 0), ("without the last code", 3 * line + b"\4\1", 0),
+        ("moved", line + b"\0\2\0\3\4\1", 0), ("ended early", line + end, 0),
+        ("as they are", 3 * (b"\0\4\1\2\3\4\0\0") + b"\0\3\0\0\0\0" + end, 0), ("cut", 2 * line, 4),
+        ("cut in a line", line + b"\4\1", 4)):  # fmt: skip
+        path.write_bytes(bmp(1, 8, runs))
+        said = run("encode", path, coded, "-y", code=code)
+        check(("before its last line" in said) == (code == 4), f"runs, {name}: {said}")
+    path.write_bytes(bmp(2, 4, 4 * b"\4\x12\0\0" + end))
+    run("encode", path, coded, "-y")
+    path.write_bytes(bmp(2, 4, b"\0\4\x12\x34\0\0"))
+    run("encode", path, coded, "-y", code=4)
+    run("encode", path, coded, "-y", "--recover")
 
 
 def test_damaged(folder: Path) -> None:
@@ -526,6 +560,7 @@ def main() -> int:
         test_names(folder)
         test_misread(folder)
         test_bgra(folder)
+        test_bmp(folder)
         test_damaged(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0

@@ -165,12 +165,6 @@ void name_others(std::uint64_t others, PictureFile& picture) {
                              (others == 1 ? " more picture" : " more pictures"));
 }
 
-/// How many pixels an inch has. Programs that know nothing of it write 72.
-void name_density(double across, double down, PictureFile& picture) {
-  const long x = std::lround(across), y = std::lround(down);
-  if (x <= 0 || y <= 0 || (x == 72 && y == 72)) return;
-  picture.left_out.push_back("density (" + std::to_string(x) + (y != x ? "x" + std::to_string(y) : "") + " dpi)");
-}
 constexpr double kCentimetresOfInch = 2.54;
 
 constexpr std::uint64_t kOrientation = 274;
@@ -467,6 +461,12 @@ PictureFile describe_fits(const InputBytes& file) {
 
 }  // namespace
 
+void name_density(double across, double down, PictureFile& picture) {
+  const long x = std::lround(across), y = std::lround(down);
+  if (x <= 0 || y <= 0 || (x == 72 && y == 72)) return;
+  picture.left_out.push_back("density (" + std::to_string(x) + (y != x ? "x" + std::to_string(y) : "") + " dpi)");
+}
+
 std::optional<PictureFile> picture_file(const std::string& path) {
   if (path == "-") return std::nullopt;
   const InputBytes file(path);
@@ -483,6 +483,7 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 2) == "\xff\x0a" || begin.substr(0, 8) == std::string_view("\0\0\0\x0cJXL ", 8))
     return describe_jxl(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
+  if (begin.substr(0, 2) == "BM") return describe_bmp(file);
   if (begin.substr(0, 4) == "BLP1" || begin.substr(0, 4) == "BLP2")  // some have JPEG inside, of other colours
     return PictureFile{.unread = "a BLP picture", .misread = true};
   if (begin.substr(0, 6) == "GIF87a" || begin.substr(0, 6) == "GIF89a") return describe_gif(file);

@@ -13,23 +13,27 @@ namespace trivelet::io {
 
 /// A file of one picture, as it is found by its own bytes.
 struct PictureFile {
-  bool is_heif = false;   ///< AVIF, HEIC
-  bool in_tiles = false;  ///< HEIF: the picture is put together from others
-  bool is_jxl = false;    ///< JPEG XL
-  bool is_cut = false;    ///< JPEG XL: a box ends behind the file
-  std::string unread;     ///< what FFmpeg does not read: "a BigTIFF picture"
-  bool misread = false;   ///< and takes for something else
+  bool is_heif = false;      ///< AVIF, HEIC
+  bool in_tiles = false;     ///< HEIF: the picture is put together from others
+  bool is_jxl = false;       ///< JPEG XL
+  bool is_cut = false;       ///< JPEG XL: a box ends behind the file
+  bool lacks_lines = false;  ///< BMP: of which FFmpeg makes black ones without a word
+  std::string unread;        ///< what FFmpeg does not read: "a BigTIFF picture"
+  bool misread = false;      ///< and takes for something else
   std::string advice = "convert it first, for example to PNG";
   std::uint64_t orientation = 0;           ///< as TIFF and Exif number it; 0 and 1: as it is
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, JPEG XL, GIF, WebP, PSD and FITS. Nothing for other files, and for
-/// standard input.
+/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, JPEG XL, GIF, WebP, PSD, BMP and FITS. Nothing for other files,
+/// and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
 
-/// Of JPEG XL.
 PictureFile describe_jxl(const InputBytes& file);
+PictureFile describe_bmp(const InputBytes& file);
+
+/// Adds how many pixels an inch has. Programs that know nothing of it write 72.
+void name_density(double across, double down, PictureFile& picture);
 
 /// What turns a picture for display: left and right change places, then it is turned clockwise.
 struct Turn {

@@ -107,7 +107,7 @@ class FfmpegReader final : public FrameReader {
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
     other_colours_ = other_colours(decoder.container_colours(), first);
-    describe_file(path, first);
+    describe_file(path, first, options.recover);
     pictures_.start(info_.format);
   }
 
@@ -196,10 +196,12 @@ class FfmpegReader final : public FrameReader {
 
  private:
   /// What the file of a picture says beside its samples: how it is turned, and what is left out.
-  void describe_file(const std::string& path, const AVFrame& first) {
+  void describe_file(const std::string& path, const AVFrame& first, bool recover) {
     const PictureDecoder& decoder = pictures_.decoder();
     const std::optional<PictureFile> file = decoder.reads_file() ? picture_file(path) : std::nullopt;
     require(!file || !file->misread, ErrorKind::kUnsupported, name_ + ": FFmpeg takes it for something else");
+    require(!file || !file->lacks_lines || recover, ErrorKind::kBadStream,
+            name_ + " ends before its last line (ReaderOptions::recover takes what is there)");
     const bool has_turn = info_.rotation != 0 || info_.mirrored;
     if (const std::optional<Turn> turn = file && !has_turn ? turn_of(file->orientation) : std::nullopt) {
       info_.rotation = turn->degrees;

@@ -1,0 +1,80 @@
+// BMP: its density and colour profile, and whether lines are missing from what is coded in runs. Sources: the headers
+// BITMAPINFOHEADER and BITMAPV5HEADER of Windows.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "io/source.h"
+#include "io/video/ffmpeg/ffmpeg_left_out.h"
+
+namespace trivelet::io {
+
+namespace {
+
+class BmpBytes {
+ public:
+  explicit BmpBytes(const InputBytes& file) : file_(file) {}
+  /// A number of `size` bytes, the lowest first; bytes behind the end are 0.
+  std::uint32_t number(std::uint64_t at, std::size_t size) const {
+    std::array<unsigned char, 4> bytes{};
+    file_.read_at(at, reinterpret_cast<char*>(bytes.data()), size);
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) value |= static_cast<std::uint32_t>(bytes[i]) << (8 * i);
+    return value;
+  }
+  std::uint64_t size() const { return *file_.size(); }
+
+ private:
+  const InputBytes& file_;
+};
+
+/// Whether the code that ends the picture is missing, and lines with it. `in_halves`: a byte holds two pixels.
+bool lacks_lines(const BmpBytes& bytes, std::uint64_t at, bool in_halves, std::uint32_t lines) {
+  enum : std::uint32_t { kEndOfLine = 0, kEndOfPicture = 1, kMove = 2 };
+  std::uint64_t line = 0;
+  while (at + 2 <= bytes.size() && line < lines) {
+    const std::uint32_t count = bytes.number(at, 1), what = bytes.number(at + 1, 1);
+    at += 2;
+    if (count > 0) continue;
+    if (what == kEndOfPicture) return false;
+    if (what == kEndOfLine) {
+      ++line;
+    } else if (what == kMove) {
+      line += bytes.number(at + 1, 1);
+      at += 2;
+    } else {  // so many pixels as they are, filled to 16 bits
+      const std::uint32_t size = in_halves ? (what + 1) / 2 : what;
+      at += size + size % 2;
+    }
+  }
+  // The last line needs no code behind it.
+  return line + 1 < lines;
+}
+
+}  // namespace
+
+PictureFile describe_bmp(const InputBytes& file) {
+  constexpr std::uint32_t kInfoHeader = 40, kV5Header = 124, kRuns = 1, kRunsInHalves = 2;
+  constexpr std::uint32_t kEmbedded = 0x4D424544, kLinked = 0x4C494E4B;
+  constexpr double kMetresOfInch = 0.0254;
+  const BmpBytes bytes(file);
+  PictureFile picture;
+  const std::uint32_t header = bytes.number(14, 4);
+  if (header < kInfoHeader) return picture;
+  name_density(bytes.number(38, 4) * kMetresOfInch, bytes.number(42, 4) * kMetresOfInch, picture);
+  if (header >= kV5Header) {
+    const std::uint32_t colours = bytes.number(14 + 56, 4);
+    if (colours == kEmbedded)
+      picture.left_out.push_back("colour profile (ICC, " + std::to_string(bytes.number(14 + 116, 4)) + " bytes)");
+    if (colours == kLinked) picture.left_out.emplace_back("the name of a colour profile");
+  }
+  const std::uint32_t coding = bytes.number(30, 4);
+  const auto height = static_cast<std::int32_t>(bytes.number(22, 4));
+  if (height > 0 && (coding == kRuns || coding == kRunsInHalves))
+    picture.lacks_lines =
+        lacks_lines(bytes, bytes.number(10, 4), coding == kRunsInHalves, static_cast<std::uint32_t>(height));
+  return picture;
+}
+
+}  // namespace trivelet::io
