@@ -19,6 +19,7 @@
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/cluster/processes.h"
+#include "apps/video/video.h"
 #include "codec/threads/stopwatch.h"
 #include "io/md5.h"
 #include "trivelet/streams.h"
@@ -172,7 +173,7 @@ void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
     outcome.state = State::kFailed;
     outcome.code = code;
     outcome.error = in_options(what);
-    log::error("{}: {}", outcome.file.input, outcome.error);
+    report_failure(outcome.file.input, outcome.error);
   };
   try {
     const fs::path folder = fs::path(outcome.file.output).parent_path();
@@ -222,7 +223,7 @@ std::vector<Outcome> name_outputs(std::vector<BatchFile> files, const BatchOptio
 /// All that is done about one input. `number`: of how many, for the message.
 void handle(const BatchOptions& options, const BatchWork& work, const std::string& number, Outcome& outcome) {
   const BatchFile& file = outcome.file;
-  if (outcome.state == State::kFailed) return log::error("{}: {}", file.input, outcome.error);
+  if (outcome.state == State::kFailed) return report_failure(file.input, outcome.error);
   if (outcome.state != State::kDone) return;
   if (options.skip_existing && fs::exists(file.output)) {
     outcome.state = State::kSkipped;
@@ -245,6 +246,30 @@ std::string summary(const std::vector<Outcome>& outcomes) {
 }
 
 }  // namespace
+
+bool is_stream_in_folder(const std::string& path) {
+  return is_tvl_file(path) || (fs::path(path).extension() == ".tvl" && fs::is_regular_file(path));
+}
+
+FoundFiles find_files(const std::string& folder, const std::function<bool(const std::string& path)>& takes) {
+  std::vector<BatchFile> all;
+  find_inputs(folder, {}, all);
+  FoundFiles found;
+  for (BatchFile& file : all) {
+    if (takes(file.input))
+      found.taken.push_back(std::move(file.input));
+    else
+      ++found.others;
+  }
+  return found;
+}
+
+void report_failure(const std::string& path, const std::string& error) {
+  if (error.find(path) != std::string::npos)
+    log::error("{}", error);
+  else
+    log::error("{}: {}", path, error);
+}
 
 std::string md5_of_file(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);

@@ -1,6 +1,7 @@
 // Many inputs in one call: 'trivelet encode' and 'decode' with --out-dir, --recursive, --skip-existing and --report.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,21 @@ struct BatchOptions {
 
 /// Adds the options, and the further inputs as arguments.
 void add_batch_options(Command& app, BatchOptions& options, const std::string& extensions);
+
+/// Whether a file that was found in a folder is a stream, or is named like one (.tvl): the beginning of that one is
+/// damaged, and it must not be taken for another kind of file.
+bool is_stream_in_folder(const std::string& path);
+
+/// Of the files in a folder and below it those that `takes` accepts, in the order of their names, and how many others
+/// there are.
+struct FoundFiles {
+  std::vector<std::string> taken;
+  std::uint64_t others = 0;
+};
+FoundFiles find_files(const std::string& folder, const std::function<bool(const std::string& path)>& takes);
+
+/// Prints an error of one of many files, with the name of the file unless the text has it.
+void report_failure(const std::string& path, const std::string& error);
 
 /// How a command works on one of many files.
 struct BatchWork {

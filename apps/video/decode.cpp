@@ -233,7 +233,7 @@ int run_all(const DecodeOptions& typed, const Common& common, const Command& app
     return run_named(typed);
   }
   BatchWork work{.command = "decode"};
-  work.takes = [](const std::string& path) { return is_tvl_file(path); };
+  work.takes = is_stream_in_folder;
   work.output_name = [&](const std::string& path, const std::string& name) {
     require_tvl_file(path);
     return batch_output_name(path, name, typed.batch.extension, common);
@@ -242,6 +242,8 @@ int run_all(const DecodeOptions& typed, const Common& common, const Command& app
     DecodeOptions one = typed;
     one.input = input;
     one.output = output;
+    // For the videos among many files: a volume is decoded whole, or fails.
+    if (volume_in(input, common)) one.part.keep_partial = false;
     // Pictures hold R, G, B in another order than streams.
     if (one.writer.pixel_format.empty() && io::is_picture_name(output)) one.writer.pixel_format = "auto";
     return run_named(one);

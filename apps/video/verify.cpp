@@ -3,7 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -12,7 +14,9 @@
 #include "apps/cli/log.h"
 #include "apps/cli/progress.h"
 #include "apps/cluster/parts.h"
+#include "apps/cluster/processes.h"
 #include "apps/cluster/worker_group.h"
+#include "apps/video/batch.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -26,6 +30,8 @@ namespace {
 struct VerifyOptions {
   std::string device = "auto";
   std::string input;
+  std::vector<std::string> more;  ///< inputs behind the first one
+  bool recursive = false;
   std::string against;
   InputOptions reading;
   std::string voxel_type;
@@ -296,11 +302,72 @@ int run(const VerifyOptions& given, const Common& given_common, const Command& a
   return kExitDone;
 }
 
+/// The streams to check, of what was typed.
+FoundFiles streams_of(const VerifyOptions& typed) {
+  FoundFiles all;
+  std::vector<std::string> inputs = typed.more;
+  inputs.insert(inputs.begin(), typed.input);
+  for (const std::string& input : inputs) {
+    if (!typed.recursive || !std::filesystem::is_directory(input)) {
+      all.taken.push_back(input);
+      continue;
+    }
+    FoundFiles found = find_files(input, is_stream_in_folder);
+    require(!found.taken.empty(), ErrorKind::kBadArgument, "there is no stream in the folder '" + input + "'");
+    all.taken.insert(all.taken.end(), found.taken.begin(), found.taken.end());
+    all.others += found.others;
+  }
+  return all;
+}
+
+/// One file, or many. Then the exit code is that of the first failure.
+int run_all(const VerifyOptions& typed, const Common& common, const Command& app) {
+  const auto run_named = [&](const VerifyOptions& one) {
+    return naming(one.input, [&] { return run(one, common, app); });
+  };
+  if (typed.more.empty() && !typed.recursive) {
+    std::error_code none;
+    require(!std::filesystem::is_directory(typed.input, none), ErrorKind::kIo,
+            "'" + typed.input + "' is a directory; --recursive checks the streams in it");
+    return run_named(typed);
+  }
+  require(typed.against.empty() && !typed.json, ErrorKind::kBadArgument,
+          "--against and --json are for one stream; give them with one IN and without --recursive");
+  require(place_of_process().size <= 1, ErrorKind::kBadArgument,
+          "several inputs are for one process; give mpirun one file at a time");
+  const FoundFiles files = streams_of(typed);
+  int code = kExitDone;
+  std::size_t failed = 0;
+  for (const std::string& file : files.taken) {
+    VerifyOptions one = typed;
+    one.input = file;
+    try {
+      run_named(one);
+    } catch (const Error& e) {
+      report_failure(file, in_options(e.what()));
+      if (code == kExitDone) code = exit_code(e.kind());
+      ++failed;
+    } catch (const std::bad_alloc&) {
+      report_failure(file, "out of memory");
+      if (code == kExitDone) code = kExitNoMemory;
+      ++failed;
+    }
+  }
+  std::string text = fmt::format("{} intact, {} failed", files.taken.size() - failed, failed);
+  if (files.others > 0) text += ", " + count_of(files.others, "other file") + " left";
+  log::info("{}", text);
+  return code;
+}
+
 }  // namespace
 
 Action define_verify(Command& app, Common& common) {
   auto options = std::make_shared<VerifyOptions>();
   app.add_option("IN", options->input, "Stream to check; - = standard input").required();
+  app.add_option("MORE", options->more, "Further streams");
+  app.add_flag("--recursive", options->recursive,
+               "Check all streams in folders that are named, and below them. A file with another name than .tvl is a "
+               "stream if it begins like one");
   app.add_option("--against", options->against,
                  "Compare with this video: a lossless stream must be identical (otherwise exit code 6), of a lossy one "
                  "the PSNR is printed")
@@ -316,7 +383,7 @@ Action define_verify(Command& app, Common& common) {
   add_work_options(app, common);
   add_progress_option(app, common);
   add_log_options(app, common);
-  return [options, &common, app] { return naming(options->input, [&] { return run(*options, common, app); }); };
+  return [options, &common, app] { return run_all(*options, common, app); };
 }
 
 }  // namespace trivelet::cli

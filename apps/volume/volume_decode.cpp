@@ -279,7 +279,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
   require(slices == info.all_slices(), ErrorKind::kBadStream,
           fmt::format("'{}' ends after {} of {} slices", input, slices, info.all_slices()));
   require(damage.empty(), ErrorKind::kBadStream, "'" + input + "' is damaged");
-  std::string result = fmt::format("{} slices, {}", slices,
+  std::string result = fmt::format("{}, {}", count_of(slices, "slice"),
                                    !coded.has_bound ? "lossy"
                                    : coded.exact()  ? "lossless"
                                                     : fmt::format("no error above {:g}", coded.max_error));

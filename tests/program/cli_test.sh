@@ -225,6 +225,31 @@ expect 2 encode archive --recursive --out-dir coded --lossless --report report.j
 expect 2 encode archive --recursive --out-dir coded --lossless
 expect 0 decode coded --recursive --out-dir back --out-ext y4m
 check "back again" cmp back/reels/b.y4m archive/reels/b.y4m
+# A folder is verified. A stream whose signature is damaged is not another kind of file, neither here nor in decoding.
+expect 0 verify coded --recursive
+expect_text err.txt '^3 intact, 0 failed$'
+expect 0 verify coded/a.y4m.tvl coded/scan.pgm.tvl
+expect_text out.txt '^coded/scan.pgm.tvl: OK'
+expect 3 verify coded
+expect_text err.txt "'coded' is a directory; --recursive"
+refuses "no stream in the folder 'archive'" verify archive --recursive
+refuses "are for one stream" verify coded --recursive --json
+cp -r coded torn
+printf X | dd of=torn/a.y4m.tvl conv=notrunc bs=1 2>dd.txt
+echo words >torn/notes.txt
+expect 4 verify torn --recursive
+expect_text err.txt '^2 intact, 1 failed, 1 other file left$'
+expect_text out.txt '^torn/scan.pgm.tvl: OK'
+expect 4 decode torn --recursive --out-dir torn_back
+expect_text err.txt '^2 done, 0 skipped, 1 failed, 1 other file left$'
+expect_text err.txt "error: 'torn/a.y4m.tvl' is not a .tvl stream"
+# --keep-partial is for the videos among many files.
+cp -r coded mixed
+head -c 384 clip.y4m >v.raw
+expect 0 encode v.raw mixed/v.tvl --size 16x8x3 --type u8
+expect 0 decode mixed --recursive --out-dir mixed_back --keep-partial
+check "the volume among them" cmp mixed_back/v.raw v.raw
+rm -rf torn torn_back mixed mixed_back v.raw
 expect 0 encode archive/a.y4m clip.y4m --out-dir two -q 30
 check "two inputs" test -s two/a.y4m.tvl -a -s two/clip.y4m.tvl
 mkdir -p other && cp clip.y4m other/a.y4m
