@@ -89,8 +89,6 @@ void start_backend_and_open(EncodeJob& job) {
     start_on_cpu(job, "prediction", "--transform wavelet");
   } else if (rounds_along_motion(job.params)) {
     start_on_cpu(job, "--preset slow with motion", "other presets");
-  } else if (needs_cpu(job.params)) {
-    start_on_cpu(job, "--key-prediction on", "keys without prediction");
   } else if (few_gops == 0) {
     const std::uint64_t gops = gops_of(job.input->info(), job.params.gop_frames);
     job.starting = start_backend(options.device, gpu_memory,

@@ -189,8 +189,6 @@ void expect_gops(const EncodeOptions& options, const Common& common, const Comma
 void choose_params(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   job.params = typed_params(options, job.common, job.app);
-  require(!job.params.predict_keys || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
-          "--device " + job.given.device + ": --key-prediction on is coded on the CPU; leave one of them out");
   require(!rounds_along_motion(job.params) || !asks_for_gpu(job.app), ErrorKind::kUnsupported,
           "--device " + job.given.device +
               ": --preset slow with motion is coded on the CPU; leave the option out, add --motion off, or use "

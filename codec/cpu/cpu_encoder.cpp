@@ -53,8 +53,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
       round_again(gop, choices);
       return coefficients_.motion;
     }
-    // Only motion is asked for, so the search alone is enough.
-    const bool vectors_alone = !choices.passes && choices.motion == Motion::kOn && may_have_motion(gop, choices);
+    // Only motion is asked for, so the search alone is enough. Whether keys are predicted depends on decoded ones.
+    const bool vectors_alone = !choices.passes && choices.motion == Motion::kOn && may_have_motion(gop, choices) &&
+                               !context_.header.predicted_keys;
     if (vectors_alone)
       transform_.find_motion(gop, choices, coefficients_);
     else

@@ -241,7 +241,7 @@ bool rounds_by_cost(const EncoderParams& p) {
 bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kSlow && rounds_by_cost(p); }
 
 bool needs_cpu(const EncoderParams& p) {
-  return p.profile == Profile::kPredictive || rounds_along_motion(p) || (p.predict_keys && p.motion != Motion::kOff);
+  return p.profile == Profile::kPredictive || rounds_along_motion(p);
 }
 
 bool uses_lookahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }

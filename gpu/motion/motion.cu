@@ -771,7 +771,7 @@ void integers_from_samples(const StreamHeader& header, const std::vector<const s
 
 template <class T>
 void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples,
-                                const Stream& stream) {
+                                const Stream& stream, std::int32_t* low) {
   const int components = static_cast<int>(shape.shapes.size());
   const int first = first_place(motion.places.key);
   const auto frames = static_cast<std::size_t>(shape.frames_left());
@@ -794,18 +794,44 @@ void DeviceMotion::from_samples(const GopShape& shape, const MotionOfGop& motion
       update(d, level, false, stream);
     }
     keep_coarser_keys(d, stream);
+    for (int i = 0; low && i < d.places.keys(); ++i)
+      copy(low + static_cast<std::size_t>(i) * key_origin_.back() + key_origin_[n],
+           d.values + d.frame_at(d.places.key_place(i)), static_cast<std::size_t>(d.frame), cudaMemcpyDeviceToDevice,
+           stream);
     if (first > 0)  // values that are not coded
       check(cudaMemsetAsync(d.values, 0, static_cast<std::size_t>(d.frame) * sizeof *d.values, stream.get()),
             "cudaMemsetAsync");
-    if constexpr (std::is_same_v<T, float>)
-      launch_each("to_floats_kernel", to_floats_kernel, shape.shapes[n].samples(), stream, d.values,
-                  shape.shapes[n].samples());
+    if constexpr (std::is_same_v<T, float>) to_floats(d.values, shape.shapes[n].samples(), stream);
   }
 }
 
-template void DeviceMotion::from_samples<float>(const GopShape&, const MotionOfGop&, const std::byte*, const Stream&);
+void DeviceMotion::to_floats(std::int32_t* values, std::size_t count, const Stream& stream) {
+  launch_each("to_floats_kernel", to_floats_kernel, count, stream, values, count);
+}
+
+// Both frames are those of a GOP of their own, and the second one's cells are at its place.
+void DeviceMotion::predict_key(const GopShape& shape, const MotionOfGop& motion, int component, int place,
+                               std::int32_t* pair, const Stream& stream) const {
+  DeviceMotionComponent d = this->component(shape, motion, component);
+  d.values = pair;
+  d.cells += static_cast<std::size_t>(place - 1) * grid_.cells();
+  d.places = {2, GopKey::kFirst, 0};
+  d.dropped = 0;
+  predict(d, 0, 1, 1, false, stream);
+}
+
+void DeviceMotion::set_frame(const GopShape& shape, const MotionOfGop& motion, int component, int place,
+                             const std::int32_t* from, const Stream& stream) const {
+  const DeviceMotionComponent d = this->component(shape, motion, component);
+  std::int32_t* const to = d.values + d.frame_at(place);
+  copy(to, from, static_cast<std::size_t>(d.frame), cudaMemcpyDeviceToDevice, stream);
+  if (!header_.lossless) to_floats(to, static_cast<std::size_t>(d.frame), stream);
+}
+
+template void DeviceMotion::from_samples<float>(const GopShape&, const MotionOfGop&, const std::byte*, const Stream&,
+                                                std::int32_t*);
 template void DeviceMotion::from_samples<std::int32_t>(const GopShape&, const MotionOfGop&, const std::byte*,
-                                                       const Stream&);
+                                                       const Stream&, std::int32_t*);
 template void DeviceMotion::to_samples<float>(const GopShape&, const MotionOfGop&, const float*, std::byte*,
                                               const Stream&);
 template void DeviceMotion::to_samples<std::int32_t>(const GopShape&, const MotionOfGop&, const float*, std::byte*,

@@ -78,10 +78,25 @@ class DeviceMotion {
   template <class T>
   void to_samples(const GopShape& shape, const MotionOfGop& motion, const float* gain, std::byte* samples,
                   const Stream& stream);
-  /// Values for the transform in space from samples.
+  /// Values for the transform in space from samples. `low`, if not null, gets the frames of the lowest band as
+  /// integers: key by key, each component by component.
   template <class T>
-  void from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples, const Stream& stream);
+  void from_samples(const GopShape& shape, const MotionOfGop& motion, const std::byte* samples, const Stream& stream,
+                    std::int32_t* low = nullptr);
   void end(const Stream& stream);
+
+  /// Predicted keys in an encoder. `pair`: the key before the one at this place, as decoded, and that one, which
+  /// becomes the difference to its prediction.
+  void predict_key(const GopShape& shape, const MotionOfGop& motion, int component, int place, std::int32_t* pair,
+                   const Stream& stream) const;
+  /// Makes values of a frame of a component from integers.
+  void set_frame(const GopShape& shape, const MotionOfGop& motion, int component, int place, const std::int32_t* from,
+                 const Stream& stream) const;
+  /// Integers become floats in place, as from_samples() makes them.
+  static void to_floats(std::int32_t* values, std::size_t count, const Stream& stream);
+  /// The low key of the GOP before, and that which this one leaves.
+  const std::int32_t* low_key_before(int component) const { return low_key_of(key_sets_ - 1 - keys_own_, component); }
+  std::int32_t* low_key(int component) const { return low_key_of(keys_own_, component); }
   /// The next GOP to be lifted follows the one lifted last.
   void next_gop() { keys_own_ = keys_own_ == 0 ? key_sets_ - 1 : 0; }
   /// The next GOP for to_samples() begins another stream.
@@ -89,11 +104,15 @@ class DeviceMotion {
 
  private:
   std::size_t value_origin(const GopShape& shape, int component) const;
+  std::int32_t* low_key_of(int set, int component) const {
+    return keys_.data() + static_cast<std::size_t>(set * key_states_ + header_.temporal_levels) * key_origin_.back() +
+           key_origin_[static_cast<std::size_t>(component)];
+  }
   DeviceMotionComponent component(const GopShape& shape, const MotionOfGop& motion, int c) const;
-  void predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
+  static void predict(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
   /// The same for some high frames of a level, the first one at this place.
-  void predict(const DeviceMotionComponent& c, int level, int first, std::size_t count, bool inverse,
-               const Stream& stream);
+  static void predict(const DeviceMotionComponent& c, int level, int first, std::size_t count, bool inverse,
+                      const Stream& stream);
   void update(const DeviceMotionComponent& c, int level, bool inverse, const Stream& stream);
   void pass_keys(const DeviceMotionComponent& c, int level, bool follows, const Stream& stream);
   void add_to_keys(const DeviceMotionComponent& c, const Stream& stream);

@@ -47,7 +47,7 @@ class MotionAhead {
   struct Found {
     int frames = 0;
     GopChoices choices;
-    std::shared_ptr<const GopMotion> motion;  ///< null: a GOP that cannot move
+    std::shared_ptr<GopMotion> motion;  ///< null: a GOP that cannot move
     DeviceMotionSearch* search = nullptr;
   };
   /// Waits for the oldest one that did not end.

@@ -38,6 +38,26 @@ __global__ void coding_cost_kernel(const CodingTile* tiles, const T* coefficient
 
 }  // namespace
 
+void add_coding_tiles(const CoefficientLayout::Band& band, std::size_t origin, float inverse_step, std::size_t sum,
+                      std::vector<CodingTile>& tiles) {
+  const auto width = static_cast<std::size_t>(band.shape.width);
+  const auto rows = static_cast<std::size_t>(coding_rows(band.shape.height));
+  const std::size_t together = std::max<std::size_t>(1, kTile / width);
+  for (std::size_t y = 0; y < rows; y += together)
+    tiles.push_back({origin + kCodingRows * y * band.row_stride,
+                     static_cast<std::uint32_t>(kCodingRows * band.row_stride),
+                     static_cast<std::uint32_t>(std::min(together, rows - y)), static_cast<std::uint32_t>(width),
+                     inverse_step, static_cast<std::uint32_t>(sum)});
+}
+
+template <class T>
+void sum_coding_tiles(const CodingTile* tiles, std::size_t count, const T* coefficients, unsigned long long* sums,
+                      const Stream& stream) {
+  if (count > 0)
+    launch("coding_cost_kernel", coding_cost_kernel<T>, dim3(static_cast<unsigned>(count)), dim3(kCodingThreads), 0,
+           stream.get(), tiles, coefficients, sums);
+}
+
 void DeviceCodingCost::prepare(const GopShape& shape, float step, const Stream& stream) {
   if (shape_ == &shape && step_ == step) return;
   shape_ = nullptr;
@@ -51,16 +71,10 @@ void DeviceCodingCost::prepare(const GopShape& shape, float step, const Stream& 
       inverse = StepTable(table, shape.header.lossless ? 1.0f : step, shape.header.components[n]).inverse;
     component = c;
     const CoefficientLayout::Band band = shape.layouts[n].band(table.all()[i]);
-    const auto width = static_cast<std::size_t>(band.shape.width);
-    const auto rows = static_cast<std::size_t>(coding_rows(band.shape.height));
-    const std::size_t together = std::max<std::size_t>(1, kTile / width);
     for (int t = 0; t < band.shape.frames; ++t, ++count_)
-      for (std::size_t y = 0; y < rows; y += together)
-        tiles.push_back({shape.coefficient_origin[n] + band.origin + static_cast<std::size_t>(t) * band.frame_stride +
-                             kCodingRows * y * band.row_stride,
-                         static_cast<std::uint32_t>(kCodingRows * band.row_stride),
-                         static_cast<std::uint32_t>(std::min(together, rows - y)), static_cast<std::uint32_t>(width),
-                         inverse[i], static_cast<std::uint32_t>(count_)});
+      add_coding_tiles(band,
+                       shape.coefficient_origin[n] + band.origin + static_cast<std::size_t>(t) * band.frame_stride,
+                       inverse[i], count_, tiles);
   });
   tile_count_ = tiles.size();
   if (tiles_.size() < tiles.size()) {
@@ -84,15 +98,17 @@ void DeviceCodingCost::prepare(const GopShape& shape, float step, const Stream& 
 template <class T>
 void DeviceCodingCost::begin(const T* coefficients, const Stream& stream) {
   check(cudaMemsetAsync(sums_.data(), 0, 2 * count_ * sizeof *sums_.data(), stream.get()), "cudaMemsetAsync");
-  if (tile_count_ > 0)
-    launch("coding_cost_kernel", coding_cost_kernel<T>, dim3(static_cast<unsigned>(tile_count_)), dim3(kCodingThreads),
-           0, stream.get(), tiles_.data(), coefficients, sums_.data());
+  sum_coding_tiles(tiles_.data(), tile_count_, coefficients, sums_.data(), stream);
   copy(host_sums_.data(), sums_.data(), 2 * count_, cudaMemcpyDeviceToHost, stream);
 }
 
-double DeviceCodingCost::cost(const std::vector<std::uint8_t>& frame_gains) const {
+std::vector<CodingSums> DeviceCodingCost::sums() const {
   std::vector<CodingSums> sums(count_);
   for (std::size_t i = 0; i < count_; ++i) sums[i] = {host_sums_.data()[2 * i], host_sums_.data()[2 * i + 1]};
+  return sums;
+}
+
+double DeviceCodingCost::cost(const std::vector<std::uint8_t>& frame_gains, const std::vector<CodingSums>& sums) const {
   return coding_cost(shape_->header, shape_->frames, frame_gains, step_, sums);
 }
 
@@ -100,6 +116,8 @@ std::size_t DeviceCodingCost::device_bytes() const {
   return tiles_.size() * sizeof(CodingTile) + sums_.size() * sizeof(unsigned long long);
 }
 
+template void sum_coding_tiles(const CodingTile*, std::size_t, const float*, unsigned long long*, const Stream&);
+template void sum_coding_tiles(const CodingTile*, std::size_t, const std::int32_t*, unsigned long long*, const Stream&);
 template void DeviceCodingCost::begin(const float*, const Stream&);
 template void DeviceCodingCost::begin(const std::int32_t*, const Stream&);
 

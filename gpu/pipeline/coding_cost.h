@@ -18,6 +18,14 @@ struct CodingTile {
   std::uint32_t sum;  ///< of its frame
 };
 
+/// The pieces of the first frame of a subband that lies at `origin`, with this number of its sums.
+void add_coding_tiles(const CoefficientLayout::Band& band, std::size_t origin, float inverse_step, std::size_t sum,
+                      std::vector<CodingTile>& tiles);
+/// Adds to a pair of sums for each number.
+template <class T>
+void sum_coding_tiles(const CodingTile* tiles, std::size_t count, const T* coefficients, unsigned long long* sums,
+                      const Stream& stream);
+
 class DeviceCodingCost {
  public:
   /// Makes ready for GOPs of this shape, which must live as long as it is used, with this step. Not while it works.
@@ -26,7 +34,8 @@ class DeviceCodingCost {
   template <class T>
   void begin(const T* coefficients, const Stream& stream);
   /// Once the stream has done that.
-  double cost(const std::vector<std::uint8_t>& frame_gains) const;
+  std::vector<CodingSums> sums() const;
+  double cost(const std::vector<std::uint8_t>& frame_gains, const std::vector<CodingSums>& sums) const;
   std::size_t device_bytes() const;
 
  private:

@@ -293,7 +293,7 @@ bool CudaEncoder::has_room() const {
 }
 
 // Codes found GOPs, as far as the pipeline has free slots; waits until this many GOPs are in the pipeline. With
-// Motion::kAuto each GOP is weighed first.
+// Motion::kAuto, and where keys may be predicted, each GOP is weighed first.
 void CudaEncoder::code_found(int at_least) {
   while (ahead_->in_flight() > 0) {
     const bool waits = pipeline_.in_flight() < at_least;
@@ -321,14 +321,14 @@ void CudaEncoder::take_found() {
 }
 
 void CudaEncoder::weigh_found() {
-  weighed_ = taken_->motion && taken_->choices.motion == Motion::kAuto;
+  weighed_ = taken_->motion && (taken_->choices.motion == Motion::kAuto || taken_->motion->predicts_keys);
   if (weighed_) pipeline_.weigh(taken_->frames, taken_->choices, taken_->search->samples(), *taken_->motion);
 }
 
 void CudaEncoder::code_taken() {
   const trace::Span span(weighed_ ? "weigh and code" : "code");
   MotionAhead::Found& found = *taken_;
-  if (weighed_ && !pipeline_.pays(found.choices, *found.motion)) found.motion = nullptr;
+  if (weighed_) pipeline_.weighed(found.choices, found.motion);
   left_key_ = found.motion && found.motion->places.ends_with_key();
   if (found.motion)
     found.choices.frame_gains.clear();

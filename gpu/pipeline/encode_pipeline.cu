@@ -11,6 +11,7 @@
 #include "gpu/entropy/fast_pass_table.h"
 #include "gpu/motion/motion.h"
 #include "gpu/pipeline/gop_weighing.h"
+#include "gpu/pipeline/key_coding.h"
 #include "gpu/pipeline/pipeline.h"
 #include "gpu/pipeline/rounding.h"
 #include "gpu/pipeline/transforms.h"
@@ -78,6 +79,7 @@ struct EncodePipeline::State {
   // And whether by plane.
   std::map<std::pair<GopKind, bool>, std::unique_ptr<GopShape>> shapes;
   std::unique_ptr<DeviceMotion> motion;
+  std::unique_ptr<DeviceKeyCoding> keys;  // of streams with predicted ones
   std::unique_ptr<GopWeighing> weighing;
   Stream fetching;  // in a separate work queue, not behind a search
   std::vector<std::unique_ptr<EncodeSlot>> slots;
@@ -228,6 +230,7 @@ struct EncodePipeline::State {
   void take_share() {
     if (memory == 0) memory = options.max_memory > 0 ? options.max_memory : usable_memory();
     if (header.motion && !motion) motion = std::make_unique<DeviceMotion>(header, Reduction{}, true);
+    if (header.predicted_keys && !keys) keys = std::make_unique<DeviceKeyCoding>(header);
   }
 
   GopWeighing& weighed() {
@@ -250,7 +253,8 @@ struct EncodePipeline::State {
     }
     const std::size_t bytes = slot->device_bytes() + shape_of(frames, choices, of).device_bytes() +
                               (options.keeps_samples ? slot->samples->size() : 0);
-    const std::size_t shared_bytes = (motion ? motion->device_bytes() : 0) + (weighing ? weighing->device_bytes() : 0);
+    const std::size_t shared_bytes = (motion ? motion->device_bytes() : 0) + (keys ? keys->device_bytes() : 0) +
+                                     (weighing ? weighing->device_bytes() : 0);
     const bool fits = shared_bytes + bytes * (slots.size() + 1) <= memory;
     require(fits || !slots.empty() || options.max_memory == 0, ErrorKind::kUnsupported,
             "a GOP needs " + std::to_string((shared_bytes + bytes) >> 20) + " MiB of device memory, the limit is " +
@@ -315,8 +319,11 @@ struct EncodePipeline::State {
     const bool moves = slot.shape->moves();
     if (moves) motion->begin(slot.stream);
     if (moves && !lifted) {
-      motion->from_samples<T>(*slot.shape, slot.gop_motion, slot.samples->data(), slot.stream);
+      motion->from_samples<T>(*slot.shape, slot.gop_motion, slot.samples->data(), slot.stream,
+                              keys ? keys->keys() : nullptr);
+      if (slot.gop_motion.predicts_keys) keys->predict(slot.gop_motion, *motion, false, slot.stream);
     }
+    if (moves && keys) keys->finish(slot.gop_motion, *motion, slot.stream);
     if constexpr (std::is_same_v<Q, float>) {
       transform(slot, transforms, slot.rounding_step > 0 ? slot.exact.data() : coefficients);
       if (slot.rounding_step > 0)
@@ -375,6 +382,7 @@ std::size_t EncodePipeline::device_bytes() const {
   for (const auto& s : state_->slots) n += s->device_bytes();
   for (const auto& [key, s] : state_->shapes) n += s->device_bytes();
   if (state_->motion) n += state_->motion->device_bytes();
+  if (state_->keys) n += state_->keys->device_bytes();
   return n;
 }
 
@@ -409,8 +417,10 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
 void EncodePipeline::reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  if (motion && choices.motion == Motion::kAuto)
-    s.weighed().reserve(s.shape_of(frames, choices, nullptr), s.shape_of(frames, choices, motion), choices, *motion);
+  const bool may_stay = choices.motion == Motion::kAuto;
+  if (motion && (may_stay || s.header.predicted_keys))
+    s.weighed().reserve(may_stay ? &s.shape_of(frames, choices, nullptr) : nullptr, s.shape_of(frames, choices, motion),
+                        choices, *motion);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(s.most_slots, gops));
   for (std::size_t before = s.slots.size() + 1; s.slots.size() < most && s.slots.size() != before;) {
     before = s.slots.size();
@@ -425,16 +435,20 @@ void EncodePipeline::next_gop() {
 void EncodePipeline::weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion) {
   State& s = *state_;
   check(cudaSetDevice(s.options.device), "cudaSetDevice");
-  s.weighed().begin(s.shape_of(frames, choices, nullptr), s.shape_of(frames, choices, &motion), choices, samples,
-                    motion, *s.motion, s.pool);
+  GopWeighing& weighing = s.weighed();
+  weighing.begin(choices.motion == Motion::kAuto ? &s.shape_of(frames, choices, nullptr) : nullptr,
+                 s.shape_of(frames, choices, &motion), choices, samples, motion, *s.motion, s.keys.get(), s.pool);
 }
 
 bool EncodePipeline::is_weighed() const { return state_->weighing->done().is_reached(); }
 
-bool EncodePipeline::pays(const GopChoices& choices, const GopMotion& motion) const {
+void EncodePipeline::weighed(const GopChoices& choices, std::shared_ptr<GopMotion>& motion) const {
   check(cudaSetDevice(state_->options.device), "cudaSetDevice");
-  const GopWeighing::Costs costs = state_->weighing->end();
-  return costs.still > costs.moving + motion_cost(state_->header, motion, choices.step);
+  const GopWeighing::Costs costs = state_->weighing->end(*motion);
+  if (!costs.predicts_keys) motion->leave_keys();
+  if (choices.motion == Motion::kAuto &&
+      !(costs.still > costs.moving + motion_cost(state_->header, *motion, choices.step)))
+    motion = nullptr;
 }
 
 void EncodePipeline::wait_uploaded() noexcept {
@@ -444,9 +458,10 @@ void EncodePipeline::wait_uploaded() noexcept {
 
 // All work after the upload.
 void EncodePipeline::State::code(EncodeSlot& slot, const GopMotion* of, bool lifted) {
-  if (of && !lifted) {
-    slot.motion.submit(*of, 0, pool, slot.stream);
-    slot.gop_motion = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen};
+  if (of) {
+    if (!lifted) slot.motion.submit(*of, 0, pool, slot.stream);
+    slot.gop_motion = {of->places, slot.motion.cells(), of->places.key == GopKey::kOpen, of->predicts_keys};
+    if (keys) keys->prepare(*slot.shape, slot.step, slot.rounding_step);
   }
   slot.uploaded.record(slot.stream);
   if (slot.real && slot.dense)

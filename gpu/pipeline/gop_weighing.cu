@@ -31,54 +31,67 @@ void GopWeighing::prepare(Side& side, const GopShape& shape, const GopChoices& c
   side.cost.prepare(shape, choices.step, stream_);
 }
 
-void GopWeighing::reserve(const GopShape& still, const GopShape& moving, const GopChoices& choices,
+void GopWeighing::reserve(const GopShape* still, const GopShape& moving, const GopChoices& choices,
                           const GopMotion& motion) {
-  prepare(still_, still, choices);
+  if (still) prepare(still_, *still, choices);
   prepare(moving_, moving, choices);
   upload_.reserve(motion);
   stream_.synchronize();
 }
 
-void GopWeighing::begin(const GopShape& still, const GopShape& moving, const GopChoices& choices,
-                        const std::byte* samples, const GopMotion& motion, DeviceMotion& lifting, ThreadPool* pool) {
-  prepare(still_, still, choices);
+void GopWeighing::begin(const GopShape* still, const GopShape& moving, const GopChoices& choices,
+                        const std::byte* samples, const GopMotion& motion, DeviceMotion& lifting, DeviceKeyCoding* keys,
+                        ThreadPool* pool) {
+  weighs_still_ = still != nullptr;
+  keys_ = keys;
+  if (still) prepare(still_, *still, choices);
+  if (keys) keys->prepare(moving, choices.step, choices.rounding_step);
   prepare(moving_, moving, choices);
   frame_gains_ = choices.frame_gains;
-  if (!frame_gains_.empty() && !header_.lossless) {
+  if (still && !frame_gains_.empty() && !header_.lossless) {
     if (host_gains_.size() < frame_gains_.size()) host_gains_ = PinnedBuffer<float>(frame_gains_.size());
     std::transform(frame_gains_.begin(), frame_gains_.end(), host_gains_.data(),
                    [](std::uint8_t g) { return static_cast<float>(g) / 64.0f; });
-    copy(steps_.data() + still.step_origin.back(), host_gains_.data(), frame_gains_.size(), cudaMemcpyHostToDevice,
+    copy(steps_.data() + still->step_origin.back(), host_gains_.data(), frame_gains_.size(), cudaMemcpyHostToDevice,
          stream_);
   }
   upload_.submit(motion, 0, pool, stream_);
-  const MotionOfGop gop_motion{motion.places, upload_.cells(), motion.places.key == GopKey::kOpen};
-  header_.lossless ? run(*still_.integer, *moving_.integer, samples, gop_motion, lifting)
-                   : run(*still_.real, *moving_.real, samples, gop_motion, lifting);
+  const MotionOfGop gop_motion{motion.places, upload_.cells(), motion.places.key == GopKey::kOpen,
+                               motion.predicts_keys};
+  header_.lossless ? run(still_.integer.get(), *moving_.integer, samples, gop_motion, lifting)
+                   : run(still_.real.get(), *moving_.real, samples, gop_motion, lifting);
   done_.record(stream_);
 }
 
 template <class T>
-void GopWeighing::run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples,
+void GopWeighing::run(GopTransforms<T>* still, GopTransforms<T>& moving, const std::byte* samples,
                       const MotionOfGop& gop_motion, DeviceMotion& lifting) {
   auto* coefficients = reinterpret_cast<T*>(coefficients_.data());
   const bool gains = !frame_gains_.empty() && !header_.lossless;
-  still.forward(samples, coefficients, steps_.data(),
-                gains ? steps_.data() + still_.shape->step_origin.back() : nullptr, stream_);
-  still_.cost.begin(coefficients, stream_);
+  if (weighs_still_) {
+    still->forward(samples, coefficients, steps_.data(),
+                   gains ? steps_.data() + still_.shape->step_origin.back() : nullptr, stream_);
+    still_.cost.begin(coefficients, stream_);
+  }
   const GopShape& shape = *moving_.shape;
   lifting.begin(stream_);
-  lifting.from_samples<T>(shape, gop_motion, samples, stream_);
+  lifting.from_samples<T>(shape, gop_motion, samples, stream_, keys_ ? keys_->keys() : nullptr);
   for (int c = 0; c < static_cast<int>(shape.shapes.size()); ++c)
     moving.forward(lifting.values<T>(shape, c), c, coefficients, steps_.data(), stream_);
+  if (gop_motion.predicts_keys) keys_->predict(gop_motion, lifting, true, stream_);
   lifting.end(stream_);
   moving_.cost.begin(coefficients, stream_);
 }
 
-GopWeighing::Costs GopWeighing::end() const {
+GopWeighing::Costs GopWeighing::end(const GopMotion& motion) const {
   done_.synchronize();
   check(cudaGetLastError(), "a kernel that weighs a GOP");
-  return {still_.cost.cost(frame_gains_), moving_.cost.cost({})};
+  Costs costs;
+  if (weighs_still_) costs.still = still_.cost.cost(frame_gains_, still_.cost.sums());
+  std::vector<CodingSums> moving = moving_.cost.sums();
+  costs.predicts_keys = motion.predicts_keys && keys_->pays(moving, motion.sections.front().size());
+  costs.moving = moving_.cost.cost({}, moving);
+  return costs;
 }
 
 std::size_t GopWeighing::device_bytes() const {

@@ -1,6 +1,6 @@
-// Estimates on the device the bits of a GOP with its motion and without it, for Motion::kAuto
-// (codec/rate/coding_cost.h). One GOP at a time, which is lifted for that. If motion wins, a slot of the pipeline
-// continues from the lifted samples.
+// Estimates on the device the bits of a GOP with its motion and without it, for Motion::kAuto, and with predicted keys
+// and without them (codec/rate/coding_cost.h). One GOP at a time, which is lifted for that. If motion wins, a slot of
+// the pipeline continues from the lifted samples.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "gpu/motion/motion.h"
 #include "gpu/pipeline/coding_cost.h"
+#include "gpu/pipeline/key_coding.h"
 #include "gpu/pipeline/transforms.h"
 
 namespace trivelet::gpu {
@@ -17,19 +18,21 @@ class GopWeighing {
   explicit GopWeighing(const StreamHeader& header) : header_(header) {}
   ~GopWeighing() { forget(cudaStreamSynchronize(stream_.get())); }
 
-  /// Takes the memory that begin() needs for such GOPs.
-  void reserve(const GopShape& still, const GopShape& moving, const GopChoices& choices, const GopMotion& motion);
-  /// `samples`: on the device, until done() is over. `lifting` is this GOP's then. The one before must have ended.
-  void begin(const GopShape& still, const GopShape& moving, const GopChoices& choices, const std::byte* samples,
-             const GopMotion& motion, DeviceMotion& lifting, ThreadPool* pool);
+  /// Takes the memory that begin() needs for such GOPs. `still` null: only keys are weighed.
+  void reserve(const GopShape* still, const GopShape& moving, const GopChoices& choices, const GopMotion& motion);
+  /// `samples`: on the device, until done() is over. `lifting` is this GOP's then, and `keys`, null in streams without
+  /// predicted ones. The one before must have ended.
+  void begin(const GopShape* still, const GopShape& moving, const GopChoices& choices, const std::byte* samples,
+             const GopMotion& motion, DeviceMotion& lifting, DeviceKeyCoding* keys, ThreadPool* pool);
   const Event& done() const { return done_; }
   /// Squared errors of samples; the bits of motion are not among them.
   struct Costs {
     double still = 0;
     double moving = 0;
+    bool predicts_keys = false;
   };
-  /// Waits for them.
-  Costs end() const;
+  /// Waits for them. `motion` as begin() had it.
+  Costs end(const GopMotion& motion) const;
   std::size_t device_bytes() const;
 
  private:
@@ -41,7 +44,7 @@ class GopWeighing {
   };
   void prepare(Side& side, const GopShape& shape, const GopChoices& choices);
   template <class T>
-  void run(GopTransforms<T>& still, GopTransforms<T>& moving, const std::byte* samples, const MotionOfGop& gop_motion,
+  void run(GopTransforms<T>* still, GopTransforms<T>& moving, const std::byte* samples, const MotionOfGop& gop_motion,
            DeviceMotion& lifting);
 
   StreamHeader header_;
@@ -53,6 +56,8 @@ class GopWeighing {
   DeviceBuffer<float> steps_;  // as transforms ask for them, which do not read them; then gains
   PinnedBuffer<float> host_gains_;
   MotionUpload upload_;
+  DeviceKeyCoding* keys_ = nullptr;
+  bool weighs_still_ = false;
 };
 
 }  // namespace trivelet::gpu

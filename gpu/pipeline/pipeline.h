@@ -72,13 +72,13 @@ class EncodePipeline {
   void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The next GOPs follow the one submitted last, which may have been submitted several times.
   void next_gop();
-  /// Starts to estimate the bits of a GOP without this motion and with it. The GOP must be submitted next; `samples`
-  /// are its samples on the device.
+  /// Starts to estimate the bits of a GOP without this motion, with Motion::kAuto, and with it, and with predicted keys
+  /// and without them, if it has their motion. The GOP must be submitted next; `samples` are its samples on the device.
   void weigh(int frames, const GopChoices& choices, const std::byte* samples, const GopMotion& motion);
-  /// Whether pays() has nothing to wait for.
+  /// Whether weighed() has nothing to wait for.
   bool is_weighed() const;
-  /// Whether it takes less with the motion that it was weighed with.
-  bool pays(const GopChoices& choices, const GopMotion& motion) const;
+  /// Removes what does not pay of the motion that a GOP was weighed with: all, which leaves null, or that of keys.
+  void weighed(const GopChoices& choices, std::shared_ptr<GopMotion>& motion) const;
   void wait_uploaded() noexcept;
   int in_flight() const;
 

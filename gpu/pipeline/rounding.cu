@@ -37,7 +37,28 @@ __global__ void round_kernel(RoundedBand b) {
   }
 }
 
+void round_frames(const CoefficientLayout::Band& band, int frames, const float* from, float* to, float step,
+                  float inverse_step, float lambda, const Stream& stream) {
+  const RoundedBand rounded{from + band.origin,
+                            to + band.origin,
+                            band.frame_stride,
+                            band.row_stride,
+                            band.shape.height,
+                            band.shape.width,
+                            step,
+                            inverse_step,
+                            lambda};
+  const dim3 grid((static_cast<unsigned>(band.shape.width) + kRoundingThreads - 1) / kRoundingThreads,
+                  static_cast<unsigned>(std::min(band.shape.height, 65535)), static_cast<unsigned>(frames));
+  launch("round_kernel", round_kernel, grid, dim3(kRoundingThreads), 0, stream.get(), rounded);
+}
+
 }  // namespace
+
+void round_band(const CoefficientLayout::Band& band, const float* from, float* to, float step, float inverse_step,
+                float lambda, const Stream& stream) {
+  round_frames(band, 1, from, to, step, inverse_step, lambda, stream);
+}
 
 void round_by_cost(const GopShape& shape, float step, const float* from, float* to, const Stream& stream) {
   for (std::size_t c = 0; c < shape.shapes.size(); ++c) {
@@ -46,15 +67,8 @@ void round_by_cost(const GopShape& shape, float step, const float* from, float* 
     for (std::size_t i = 0; i < table.all().size(); ++i) {
       const CoefficientLayout::Band band = shape.layouts[c].band(table.all()[i]);
       if (band.shape.samples() == 0) continue;
-      const std::size_t at = shape.coefficient_origin[c] + band.origin;
-      const RoundedBand rounded{
-          from + at,       to + at,           band.frame_stride,
-          band.row_stride, band.shape.height, band.shape.width,
-          steps.step[i],   steps.inverse[i],  rounding_lambda(table.all()[i], table.decomposition())};
-      const dim3 grid((static_cast<unsigned>(band.shape.width) + kRoundingThreads - 1) / kRoundingThreads,
-                      static_cast<unsigned>(std::min(band.shape.height, 65535)),
-                      static_cast<unsigned>(band.shape.frames));
-      launch("round_kernel", round_kernel, grid, dim3(kRoundingThreads), 0, stream.get(), rounded);
+      round_frames(band, band.shape.frames, from + shape.coefficient_origin[c], to + shape.coefficient_origin[c],
+                   steps.step[i], steps.inverse[i], rounding_lambda(table.all()[i], table.decomposition()), stream);
     }
   }
 }

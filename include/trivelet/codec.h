@@ -105,7 +105,7 @@ struct EncoderParams {
   /// With motion, at constant quality or lossless: key frames of a GOP may be predicted from those of the GOP before,
   /// where that is estimated to cost less. Still scenes take up to 15 % fewer bytes. Decoding then begins at a closed
   /// GOP with the key frames from there on, and at fewer layers or a smaller size errors add up until the next closed
-  /// GOP (FORMAT.md "Predicted keys"). Coded on the CPU.
+  /// GOP (FORMAT.md "Predicted keys").
   bool predict_keys = false;
   Profile profile = Profile::kDense;
   /// Predictive profile, except with Effort::kFast: predict with motion compensation from the previous frame. For

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "codec/encoder/encoder_params.h"
+#include "gpu/motion/motion_ahead.h"
 #include "tests/support/backends_support.h"
 #include "tests/support/motion_support.h"
 #include "trivelet/codec.h"
@@ -31,6 +33,7 @@ struct KeyCase {
 
 const std::vector<KeyCase>& key_cases() {
   static const std::vector<KeyCase> cases = {
+      {"a long chain", 64, 48, 40, 8, 3, "yuv420p", Profile::kDense, 60, true},
       {"dense", 40, 32, 24, 4, 2, "yuv420p", Profile::kDense, 50, true},
       {"fast", 37, 29, 24, 4, 2, "yuv420p", Profile::kFast, 60, true},
       {"several keys", 34, 26, 19, 6, 1, "yuv444p10le", Profile::kDense, 60, true},
@@ -75,6 +78,16 @@ class KeyBackends : public ::testing::TestWithParam<KeyCase> {
     return bytes;
   }
 };
+
+TEST_P(KeyBackends, StreamsAreTheSame) {
+  const auto cuda = gpu::cuda_backend(0, 0);
+  for (const Motion motion : {Motion::kOn, Motion::kAuto}) {
+    EncoderParams p = params();
+    p.motion = motion;
+    const Clip film = clip();
+    EXPECT_TRUE(encode_with(nullptr, film, p) == encode_with(cuda.get(), film, p)) << static_cast<int>(motion);
+  }
+}
 
 // Whole, with all that can be left out, and from the middle of a chain.
 TEST_P(KeyBackends, SamplesAreTheSame) {
@@ -140,6 +153,29 @@ TEST_P(KeyBackends, PacketsAreTheSame) {
     ASSERT_EQ(on_host.gop.frames(), on_device.gop.frames()) << i;
     EXPECT_EQ(compare(on_host.gop, on_device.gop).largest, 0) << i;
   }
+}
+
+// Down to where the device has room for no two searches, for none, and for no GOP.
+TEST(KeyCoding, FindsRoomOrLeavesTheHostWhatItMust) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const Clip clip = moving_clip(40, 32, "yuv420p", 15, 4);
+  EncoderParams p = with_motion(4);
+  p.predict_keys = true;
+  p.temporal_levels = 2;
+  p.quality = 50;
+  const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
+  const StreamHeader header = make_header(clip.info, resolve(clip.info, p));
+  bool ahead = false, alone = false;
+  for (std::size_t memory = std::size_t{64} << 20; memory > 0; memory /= 2) {
+    try {
+      EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, memory).get(), clip, p)) << memory;
+      (gpu::MotionAhead(header, {}, 0, memory / 2).most() > 0 ? ahead : alone) = true;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+      break;
+    }
+  }
+  EXPECT_TRUE(ahead && alone) << ahead << alone;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KeyBackends, ::testing::ValuesIn(key_cases()), [](const auto& of) {
