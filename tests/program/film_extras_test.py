@@ -89,6 +89,21 @@ def test_named(folder: Path) -> None:
     check("Dolby Vision" in told.partition('"warnings"')[2], f"info: {told}")
 
 
+def test_times_in_disorder(folder: Path) -> None:
+    """Two pictures of MP4 change places by the offsets of their times alone; the decoder leaves them as they were."""
+    film, coded = folder / "times.mp4", folder / "times.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=0.4", "-c:v", "mjpeg", "-video_track_timescale", 25, film)
+    said = run("encode", film, coded, *EXACT)
+    check("not behind" not in said, f"times in order: {said}")
+    data = bytearray(film.read_bytes())
+    at = data.index(b"stts")  # one entry: 10 pictures of 1 tick; then as two, of which the first has none
+    check(struct.unpack_from(">II", data, at + 8) == (1, 10) or struct.unpack_from(">I", data, at + 4)[0] == 1, "one entry")
+    struct.pack_into(">I", data, at + 12, 0)
+    film.write_bytes(data)
+    said = run("encode", film, coded, *EXACT)
+    check("not behind that of the picture before" in said, f"times that stand still: {said}")
+
+
 def with_vision(film: bytes) -> bytes:
     """MP4 whose track of pictures is configured for Dolby Vision: a box in its description, and longer boxes around."""
     box = struct.pack(">I4s", 32, b"dvvC") + bytes([1, 0, 8 << 1, 1 << 3 | 1, 4 << 4]) + bytes(19)

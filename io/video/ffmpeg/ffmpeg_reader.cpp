@@ -75,17 +75,29 @@ class FrameTimer {
     return time;
   }
   FrameTime count(const AVFrame& frame) {
-    last_ = time_of(frame);
+    const FrameTime time = time_of(frame);
+    if (follows_last_ && time.pts <= last_.pts) ++not_behind_;
+    follows_last_ = true;
+    last_ = time;
     ++frames_;
     return last_;
   }
-  void uncount(int frames) { frames_ -= static_cast<std::uint64_t>(frames); }
+  void uncount(int frames) {
+    frames_ -= static_cast<std::uint64_t>(frames);
+    jump();
+  }
+  /// The next picture is not the one that follows.
+  void jump() { follows_last_ = false; }
+  /// Pictures whose times are not behind those of the pictures before them.
+  std::uint64_t not_behind() const { return not_behind_; }
 
  private:
   bool own_rate_ = false;
   std::int64_t ticks_ = 1;
   FrameTime last_;
+  bool follows_last_ = false;  ///< the next picture
   std::uint64_t frames_ = 0;
+  std::uint64_t not_behind_ = 0;
 };
 
 class FfmpegReader final : public FrameReader {
@@ -133,6 +145,7 @@ class FfmpegReader final : public FrameReader {
   void go_to(std::size_t stretch) override {
     require(stretch < stretches(), ErrorKind::kBadArgument, name_ + ": has no stretch " + std::to_string(stretch));
     pictures_.go_to(stretch);
+    timer_.jump();
   }
 
   bool unread(int count) override {
@@ -177,6 +190,10 @@ class FfmpegReader final : public FrameReader {
     if (!other_colours_.empty())
       all.push_back("the colours that the container states are not those of the pictures, which are kept: " +
                     other_colours_);
+    if (const std::uint64_t count = timer_.not_behind(); count > 0)
+      all.push_back(
+          (count == 1 ? "the time of 1 picture is" : "the times of " + std::to_string(count) + " pictures are") +
+          " not behind that of the picture before: films that are decoded have another");
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
