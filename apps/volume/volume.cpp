@@ -129,7 +129,7 @@ bool wants_volume(const std::string& path, const VolumeTyped& typed) {
   if (names_voxels(typed.size) || !typed.type.empty() || typed.series.is_typed()) return true;
   if (!typed.format.empty() || !typed.size.empty()) return false;
   // By name, too, so that a damaged one is called a damaged volume.
-  return io::has_volume_name(path) || io::is_volume(path);
+  return io::has_volume_name(path) || !io::unread_volume(path).empty() || io::is_volume(path);
 }
 
 io::VolumeOptions volume_options(const VolumeTyped& typed, const Common& common) {

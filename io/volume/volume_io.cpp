@@ -387,6 +387,9 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (format.empty()) format = volume_format_by_content(file);
   require(options.series.empty() || format == "dicom", ErrorKind::kBadArgument,
           file.path + ": only DICOM files are of series (VolumeOptions::series)");
+  require(!format.empty() || unread_volume(path).empty(), ErrorKind::kUnsupported,
+          file.path + ": is called like a volume of " + unread_volume(path) +
+              ", which is not read; convert it first, for example to .nii.gz");
   // An empty file, and one whose name says that it is a volume, are damaged; of others nothing is known.
   const bool is_damaged =
       format.empty() && (has_volume_name(path) || VolumeInput(file.open(), file.path).ahead(1).empty());
@@ -685,6 +688,18 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
 bool has_volume_name(const std::string& path) {
   static constexpr std::array<const char*, 7> kKnown{"nii", "nii.gz", "nrrd", "nhdr", "mha", "mhd", "dcm"};
   return std::find(kKnown.begin(), kKnown.end(), volume_extension(path)) != kKnown.end();
+}
+
+std::string unread_volume(const std::string& path) {
+  static constexpr std::array<std::pair<const char*, const char*>, 5> kKnown{{{"mgh", "FreeSurfer's MGH"},
+                                                                              {"mgz", "FreeSurfer's MGH"},
+                                                                              {"mgh.gz", "FreeSurfer's MGH"},
+                                                                              {"mnc", "MINC"},
+                                                                              {"vti", "VTK"}}};
+  const std::string extension = volume_extension(path);
+  for (const auto& [name, format] : kKnown)
+    if (extension == name) return format;
+  return {};
 }
 
 std::string volume_extension(const std::string& path) {

@@ -169,6 +169,8 @@ std::vector<std::string> header_texts(const Envelope& envelope);
 std::string volume_extension(const std::string& path);
 /// Whether that is the extension of a volume file.
 bool has_volume_name(const std::string& path);
+/// The format of a volume of which the extension tells that it is none that is read: "FreeSurfer's MGH"; "" for others.
+std::string unread_volume(const std::string& path);
 /// The formats that make_envelope() can write.
 bool can_make(const std::string& extension);
 

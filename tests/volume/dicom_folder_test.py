@@ -5,6 +5,7 @@ reads them again.
 
     dicom_folder_test.py TRIVELET
 """
+import gzip
 import os
 import resource
 import struct
@@ -109,6 +110,15 @@ def test_5000_files(folder):
     run("encode", y4m, coded, "-y", "--series", "2", code=2)
 
 
+def test_unread_volumes(folder):
+    for name in ("a.mgz", "a.MGH", "a.mgh.gz", "a.mnc", "a.vti"):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as f:
+            f.write(gzip.compress(bytes(300)) if name.endswith("z") else b"\0\0\0\1" + bytes(300))
+        said = run("encode", path, path + ".tvl", code=5)
+        check("which is not read; convert it first" in said, f"{name}: {said}")
+
+
 def test_own_slopes(folder):
     """Where every slice has its own slope no other format gets one: it would be wrong for all slices but one."""
     for name, slopes in (("own", (0.25, 2.5, 40)), ("same", (0.25, 0.25, 0.25))):
@@ -203,6 +213,7 @@ def test_with_pydicom(folder):
 start = time.monotonic()
 with tempfile.TemporaryDirectory() as folder:
     test_own_slopes(folder)
+    test_unread_volumes(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
