@@ -48,7 +48,7 @@ std::string in_options(std::string message) {
       {"EncoderParams::max_rate", "--max-rate"},
       {"EncoderParams::motion", "--motion"},
       {"use SimdLevel::kBest", "use --simd auto"},
-      {"ReaderOptions::width, height", "--size WxH"},
+      {"ReaderOptions::width, height", "--size WxH; of a volume --size WxHxD --type T"},
       {"ReaderOptions::pixel_format", "--pix-fmt"},
       {"ReaderOptions::format", "--format"},
       {"VolumeOptions::size", "--size WxHxD"},

@@ -491,8 +491,9 @@ void print_stream(const InfoOptions& options, const StreamInfo& stream, const Le
     print_row("transform", fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout),
                                        d.temporal_levels, to_string(d.temporal), stream.motion ? " or with motion" : "",
                                        d.spatial_levels, to_string(d.spatial)));
-  print_row("structure", fmt::format("GOPs of {} frames, blocks of {}, {} layers", stream.gop_frames, stream.block_size,
-                                     stream.layers));
+  print_row("structure", fmt::format("GOPs of {}, blocks of {}, {}",
+                                     count_of(static_cast<std::uint64_t>(stream.gop_frames), "frame"),
+                                     stream.block_size, count_of(static_cast<std::uint64_t>(stream.layers), "layer")));
   if (!stream.settings.empty()) print_row("settings", stream.settings);
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +

@@ -362,8 +362,8 @@ io::SideStreamOptions side_streams_for(const std::string& input, const io::SideS
   taken.from = options.tracks_from;
   if (taken.from.empty() && input == "-" && !side_streams.empty())
     log::warn(
-        "{} of standard input are left out, because a pipe is read only once; --tracks-from FILE takes them from a "
-        "file",
+        "of standard input these are left out, because a pipe is read only once; --tracks-from FILE takes them from a "
+        "file: {}",
         io::to_string(side_streams));
   if (taken.from.empty() && input != "-" && (!side_streams.empty() || io::holds_stream(input))) taken.from = input;
   if (!taken.from.empty() && io::holds_stream(taken.from))
@@ -408,7 +408,7 @@ std::unique_ptr<ReadBack> read_back_of(io::StreamOutput& output) {
 
 void warn_of_loss(const std::string& output, const io::SideStreams& input, const FilmOptions& options) {
   if (!input.empty() && !options.only_video)
-    log::warn("'{}' holds pictures only: {} of the input are left out; .mkv can hold them", output,
+    log::warn("'{}' holds pictures only; of the input these are left out, which .mkv can hold: {}", output,
               io::to_string(input));
 }
 

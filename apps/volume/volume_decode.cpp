@@ -206,7 +206,8 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
     require(extension.empty() || other || as_it_was || folder || belongs_to(envelope, extension),
             ErrorKind::kBadArgument,
             "'" + output + "': a volume is not written as ." + extension +
-                "; use .nii, .nii.gz, .nrrd, .mha or .raw, or the extension of the files that were encoded");
+                "; use .nii, .nii.gz, .nrrd, .mha or .raw, or the extension of the files that were encoded; 'trivelet "
+                "view' draws pictures of it");
     if (!whole || other || envelope.files.empty()) {
       require(io::can_make(extension), ErrorKind::kUnsupported,
               "'" + output + "': " + (whole ? "a volume" : "a part of a volume") +

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "codec/base/frame_times.h"
@@ -21,6 +22,13 @@ int log2_floor(int v) {
     ++n;
   }
   return n;
+}
+
+/// As printf's %g does it: 500, not 500.000000.
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
 }
 
 [[noreturn]] void refuse(const std::string& message) { fail(ErrorKind::kBadArgument, message); }
@@ -174,7 +182,7 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
   if (p.bit_rate > 0 && video.frame_rate.num == 0) refuse("a bit rate needs a frame rate, and the input has none");
   if (!(p.max_rate >= 0) || !(p.rate_window > 0)) refuse("a bound on the rate and its window must be positive");
   if (p.max_rate > 0) check_bound(video, p);
-  if (p.psnr > 120) refuse("a PSNR of " + std::to_string(p.psnr) + " dB; the limit is 120, lossless is beyond it");
+  if (p.psnr > 120) refuse("a PSNR of " + text_of(p.psnr) + " dB; the limit is 120, lossless is beyond it");
   if (p.profile == Profile::kPredictive) {
     if (!p.lossless) refuse("the predictive profile is lossless");
     if (p.layers > 1) refuse("the predictive profile has one layer, not " + std::to_string(p.layers));
@@ -195,7 +203,7 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
   } else {
     if (p.spatial == Wavelet::kRev137 || p.temporal == Wavelet::kRev137)
       refuse("the 13/7 wavelet is for lossless streams; lossy ones use 9/7, 5/3 or haar");
-    if (!(p.quality >= 0 && p.quality <= 100)) refuse("quality must be 0..100");
+    if (!(p.quality >= 0 && p.quality <= 100)) refuse("quality is " + text_of(p.quality) + "; it must be 0..100");
   }
   const bool auto_spatial = p.spatial_levels < 0;
   if (auto_spatial) {

@@ -413,6 +413,9 @@ static void test_errors_and_damage(void) {
   p.gop_frames = 1000;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "1000"));
   p = params_of(&c);
+  p.lossless = 0, p.quality = 500;
+  CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "is 500;"));
+  p = params_of(&c);
   p.key_interval = -1;
   CHECK(tvl_encoder_open(encoder, &v, &p, NULL) == TVL_BAD_ARGUMENT && strstr(tvl_encoder_error(encoder), "-1"));
   p = params_of(&c);

@@ -245,10 +245,14 @@ expect_text err.txt '^2 done, 0 skipped, 1 failed, 1 other file left$'
 expect_text err.txt "error: 'torn/a.y4m.tvl' is not a .tvl stream"
 # --keep-partial is for the videos among many files.
 cp -r coded mixed
-head -c 384 clip.y4m >v.raw
+tail -c 384 clip.y4m >v.raw
+refuses "give it \(--size WxH; of a volume --size WxHxD --type T\)" encode v.raw v.tvl
 expect 0 encode v.raw mixed/v.tvl --size 16x8x3 --type u8
 expect 0 decode mixed --recursive --out-dir mixed_back --keep-partial
 check "the volume among them" cmp mixed_back/v.raw v.raw
+expect 0 info mixed/v.tvl
+expect_text out.txt '^structure .*, 1 layer$'
+refuses "'trivelet view' draws pictures" decode mixed/v.tvl v.png
 rm -rf torn torn_back mixed mixed_back v.raw
 expect 0 encode archive/a.y4m clip.y4m --out-dir two -q 30
 check "two inputs" test -s two/a.y4m.tvl -a -s two/clip.y4m.tvl

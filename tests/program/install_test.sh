@@ -141,7 +141,8 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null; then
   check "program of the package" "$root/usr/bin/trivelet" verify "$work/a.tvl"
   export PKG_CONFIG_PATH=$lib/pkgconfig
   read -ra flags < <(pkg-config --cflags --libs trivelet)
-  check "C by the package" "$compiler" -std=c11 "$source/samples/c_roundtrip.c" -o "$work/c_sample" "${flags[@]}"
+  check "C by the package" "$compiler" -std=c11 "$root/usr/share/doc/libtrivelet-dev/examples/c_roundtrip.c" \
+    -o "$work/c_sample" "${flags[@]}"
   check "C sample by the package" env LD_LIBRARY_PATH="$lib" "$work/c_sample"
   check "licence" test -s "$root/usr/share/doc/libtrivelet1/copyright"
 fi
