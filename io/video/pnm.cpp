@@ -38,6 +38,11 @@ class PnmReader final : public FrameReader {
   }
 
   const VideoInfo& info() const override { return info_; }
+  std::vector<std::string> remarks() const override {
+    if (uneven_ == 0) return {};
+    return {"the greatest value, that of white, is " + std::to_string(uneven_) + "; it is not kept, and " +
+            std::to_string((1 << info_.format.bits) - 1) + " takes its place"};
+  }
 
   bool read(Gop& gop, int index) override {
     check_gop(gop, index, info_);
@@ -107,6 +112,8 @@ class PnmReader final : public FrameReader {
 
   /// False at the end of the input.
   bool read_header(VideoInfo& info) {
+    // Some programs end a file with a line break.
+    while (frame_ > 0 && !source_->peek(1).empty() && is_space(source_->peek(1)[0])) next_char();
     if (source_->peek(1).empty()) return false;
     const char p = next_char();
     const char kind = next_char();
@@ -118,6 +125,7 @@ class PnmReader final : public FrameReader {
     const int greatest = read_number("greatest value");
     require(greatest >= 1 && greatest <= 65535, ErrorKind::kBadStream,
             source_->name() + ": the greatest value " + std::to_string(greatest) + " is outside 1..65535");
+    if (uneven_ == 0 && !std::has_single_bit(static_cast<unsigned>(greatest) + 1)) uneven_ = greatest;
     info.format = {.model = kind == '5' ? ColourModel::kGrey : ColourModel::kRgb,
                    .bits = static_cast<int>(std::bit_width(static_cast<unsigned>(greatest)))};
     return true;
@@ -139,6 +147,7 @@ class PnmReader final : public FrameReader {
 
   Source source_;
   VideoInfo info_;
+  int uneven_ = 0;      ///< the first greatest value that is not all bits; 0: all are
   bool ahead_ = false;  ///< the header of the next picture has been read
   std::uint64_t frame_ = 0;
 };

@@ -212,6 +212,10 @@ def test_misread(folder: Path) -> None:
         (folder / f"misread_{i:02}.tif").write_bytes(tiff(1, fields, "<>"[i % 2], 4 if 266 in fields else 8))
         said = run("encode", folder / f"misread_{i:02}.tif", coded, "-y", code=5)
         check(f"a TIFF picture {told}, which FFmpeg reads wrong" in said, f"{told}: {said}")
+    for order, code in (("<", 5), (">", 0)):
+        (folder / "inks.tif").write_bytes(tiff(1, {262: 5, 277: 4}, order, 16))
+        said = run("encode", folder / "inks.tif", coded, "-y", code=code)
+        check(("of inks (CMYK) with 16 bits" in said) == (code == 5), f"inks with 16 bits, {order}: {said}")
     for i in (1, 3):
         (folder / f"row_{i}.tif").write_bytes(tiff(1, {}))
     (folder / "row_2.tif").write_bytes(tiff(1, cases["in tiles"]))
@@ -408,6 +412,9 @@ def test_left_out(folder: Path) -> None:
     cmyk = "CMYK, of which FFmpeg makes RGB"
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "still.jxl")
     still = (folder / "still.jxl").read_bytes()
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "plain.pcx")
+    dense = (folder / "plain.pcx").read_bytes()
+    dense = dense[:12] + struct.pack("<HH", 100, 100) + dense[16:]
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, folder / "upright.jpg")
     upright = (folder / "upright.jpg").read_bytes()
     turned = [upright[:2] + b"\xff\xe1" + struct.pack(">H", 8 + len(e)) + b"Exif\0\0" + e + upright[2:]
@@ -455,6 +462,11 @@ def test_left_out(folder: Path) -> None:
         "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
         "encoder.j2k": (jpeg_2000(b"Created by OpenJPEG version 2.5.0", folder), ""),
         "said.jp2": (jp2(jpeg_2000(b"A comment", folder)), "density (300x150 dpi), XML, comment"),
+        "itxt.png": (png((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0<a/>"), (b"iTXt", b"Title\0\0\0\0\0A picture")),
+                     "XMP, the text Title"),
+        "extra.tif": (tiff(1, {277: 4, 338: 0}), "that its last sample is not said to be transparency"),
+        "alpha.tif": (tiff(1, {277: 4, 338: 2}), ""),
+        "dense.pcx": (dense, "density (100 dpi)"),
         "plain.bmp": (bmp(0, 8, bytes(16)), ""),
         "dense.bmp": (bmp(0, 8, bytes(16), dense=11811), "density (300 dpi)"),
         "profile.bmp": (bmp(0, 8, bytes(16), profile=20), "colour profile (ICC, 20 bytes)"),
@@ -499,6 +511,18 @@ def bmp(coding: int, bits: int, data: bytes, height: int = 4, dense: int = 0, pr
     if profile:
         head += bytes(16) + b"DEBM" + bytes(48) + struct.pack("<IIII", 4, size + 4 * colours + len(data), profile, 0)
     return head + b"".join(bytes([255 * i // (colours - 1)] * 3 + [0]) for i in range(colours)) + data + bytes(profile)
+
+
+def test_pnm(folder: Path) -> None:
+    """White that is not the greatest number of its bits is named; line breaks at the end are no picture."""
+    path, coded = folder / "a.pgm", folder / "pgm.tvl"
+    for greatest, end, told in ((255, b"", False), (255, b"\n", False), (255, b" \r\n\n", False), (200, b"", True), (1023, b"", False)):
+        path.write_bytes(b"P5\n4 1\n%d\n" % greatest + b"\0\1\0\1\0\1\0\1"[: 8 if greatest > 255 else 4] + end)
+        said = run("encode", path, coded, "-y", "--lossless")
+        check(("that of white, is 200" in said) == told, f"a greatest value of {greatest}: {said}")
+        check(json.loads(run("info", "--json", coded))["video"]["frames"] == 1, f"an end of {end!r}")
+    path.write_bytes(b"P5\n4 1\n255\n1234\nP")
+    run("encode", path, coded, "-y", code=4)
 
 
 def test_bmp(folder: Path) -> None:
@@ -560,6 +584,7 @@ def main() -> int:
         test_names(folder)
         test_misread(folder)
         test_bgra(folder)
+        test_pnm(folder)
         test_bmp(folder)
         test_damaged(folder)
     print("failed" if failures else "passed")

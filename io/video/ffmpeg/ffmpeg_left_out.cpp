@@ -88,6 +88,7 @@ class TiffDirectories {
     if (is_tiff_) first_ = number(head.substr(4));
   }
   bool is_tiff() const { return is_tiff_; }
+  bool is_little() const { return little_; }
 
   /// The first number of a field of the first picture, 0 if there is none.
   std::uint64_t field(std::uint64_t tag) const {
@@ -193,7 +194,7 @@ void name_colours_of_tiff(const TiffDirectories& directories, PictureFile& pictu
 }
 
 PictureFile describe_tiff(const TiffDirectories& directories) {
-  constexpr std::uint64_t kSeparated = 5, kYCbCr = 6, kExtraSamples = 338, kAssociated = 1;
+  constexpr std::uint64_t kSeparated = 5, kYCbCr = 6, kSamples = 277, kExtraSamples = 338, kAssociated = 1;
   constexpr std::array<std::pair<std::uint64_t, const char*>, 4> kTexts = {
       {{700, "XMP"}, {33723, "IPTC"}, {34665, "Exif"}, {34853, "GPS"}}};
   PictureFile picture;
@@ -201,6 +202,9 @@ PictureFile describe_tiff(const TiffDirectories& directories) {
   if (directories.field(kPhotometric) == kSeparated) picture.left_out.emplace_back(kCmyk);
   if (directories.field(kExtraSamples) == kAssociated)
     picture.left_out.emplace_back("that the colours are premultiplied by alpha");
+  const bool has_extra = directories.field(kSamples) == 2 || directories.field(kSamples) == 4;
+  if (has_extra && directories.has(kExtraSamples) && directories.field(kExtraSamples) == 0)
+    picture.left_out.emplace_back("that its last sample is not said to be transparency");
   for (const auto& [tag, name] : kTexts)
     if (directories.has(tag)) picture.left_out.emplace_back(name);
   picture.orientation = directories.field(kOrientation);
@@ -265,6 +269,12 @@ PictureFile describe_webp(const InputBytes& file) {
   return picture;
 }
 
+std::string printable_key(std::string text) {
+  for (char& c : text)
+    if (c < 32 || c == 127) c = '?';  // other letters of PNG's alphabet (Latin-1), too, are none of UTF-8
+  return text;
+}
+
 /// The orientation of PNG is in a chunk of Exif. Animations may have a picture for programs that show none: it is the
 /// one in IDAT where no fcTL stands before it.
 PictureFile describe_png(const InputBytes& file) {
@@ -288,6 +298,13 @@ PictureFile describe_png(const InputBytes& file) {
       if (file.read_at(at + 8, density.data(), density.size()) == density.size() && density[8] == 1)
         name_density(static_cast<double>(big_endian({density.data(), 4})) * kMetresOfInch,
                      static_cast<double>(big_endian({density.data() + 4, 4})) * kMetresOfInch, picture);
+    }
+    if (name == "iTXt") {  // which FFmpeg passes over
+      std::array<char, 80> key{};
+      const std::size_t got =
+          file.read_at(at + 8, key.data(), static_cast<std::size_t>(std::min<std::uint64_t>(size, 79)));
+      const std::string word(key.data(), std::find(key.data(), key.data() + got, '\0'));
+      picture.left_out.push_back(word == "XML:com.adobe.xmp" ? "XMP" : "the text " + printable_key(word));
     }
     if (name == "eXIf" && size <= kMostExif) {
       const TiffDirectories exif(part_of(file, at + 8, size));
@@ -391,6 +408,17 @@ void describe_jp2(const InputBytes& file, std::uint64_t at, std::uint64_t end, i
   }
 }
 
+/// Densities of PCX; programs of old wrote the size of the screen, or of the picture, instead.
+PictureFile describe_pcx(std::string_view head) {
+  const auto number = [&head](std::size_t at) {
+    return static_cast<unsigned char>(head[at]) | static_cast<unsigned char>(head[at + 1]) << 8;
+  };
+  PictureFile picture;
+  const int width = number(8) - number(4) + 1, across = number(12), down = number(14);
+  if (across == down && across != width) name_density(across, down, picture);
+  return picture;
+}
+
 /// FFmpeg hands over one comment alone. Source: GIF89a.
 PictureFile describe_gif(const InputBytes& file) {
   PictureFile picture;
@@ -483,6 +511,7 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 2) == "\xff\x0a" || begin.substr(0, 8) == std::string_view("\0\0\0\x0cJXL ", 8))
     return describe_jxl(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
+  if (begin[0] == 10 && begin[1] >= 0 && begin[1] <= 5 && begin[2] == 1) return describe_pcx(begin);
   if (begin.substr(0, 2) == "BM") return describe_bmp(file);
   if (begin.substr(0, 4) == "BLP1" || begin.substr(0, 4) == "BLP2")  // some have JPEG inside, of other colours
     return PictureFile{.unread = "a BLP picture", .misread = true};
@@ -547,6 +576,9 @@ std::string misread_tiff(const AVPacket& packet) {
   const std::uint64_t compression = tiff.field(kCompression), format = tiff.field(kSampleFormat),
                       bits = tiff.field(kBits);
   if (tiff.has(kTileWidth)) return "in tiles";
+  constexpr std::uint64_t kInks = 5;
+  if (tiff.field(kPhotometric) == kInks && bits > 8 && tiff.is_little())
+    return "of inks (CMYK) with 16 bits, little-endian";
   if (compression == 6 || compression == 7) return "with JPEG inside";
   if (tiff.field(kFillOrder) == 2 && bits > 1 && bits < 8) return "with the bits of a byte in reverse";
   if (format == 2) return "of signed samples";
