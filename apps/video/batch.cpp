@@ -248,7 +248,16 @@ std::string summary(const std::vector<Outcome>& outcomes) {
 }  // namespace
 
 bool is_stream_in_folder(const std::string& path) {
-  return is_tvl_file(path) || (fs::path(path).extension() == ".tvl" && fs::is_regular_file(path));
+  if (is_tvl_file(path)) return true;
+  if (!fs::is_regular_file(path)) return false;
+  const fs::path extension = fs::path(path).extension();
+  if (extension == ".tvl") return true;
+  if (extension != ".mkv") return false;
+  std::array<char, 4> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (std::string_view(head.data(), head.size()) != "\x1a\x45\xdf\xa3") return true;
+  log::warn("'{}' holds no Trivelet stream, or its beginning is damaged; it is left", path);
+  return false;
 }
 
 FoundFiles find_files(const std::string& folder, const std::function<bool(const std::string& path)>& takes) {

@@ -24,8 +24,9 @@ struct BatchOptions {
 /// Adds the options, and the further inputs as arguments.
 void add_batch_options(Command& app, BatchOptions& options, const std::string& extensions);
 
-/// Whether a file that was found in a folder is a stream, or is named like one (.tvl): the beginning of that one is
-/// damaged, and it must not be taken for another kind of file.
+/// Whether a file that was found in a folder is a stream, or is named like one and begins like none (.tvl, or .mkv that
+/// is no Matroska): the beginning of that one is damaged, and it must not be taken for another kind of file. Warns of
+/// other Matroska files, whose head may be damaged, too.
 bool is_stream_in_folder(const std::string& path);
 
 /// Of the files in a folder and below it those that `takes` accepts, in the order of their names, and how many others

@@ -243,6 +243,17 @@ expect_text out.txt '^torn/scan.pgm.tvl: OK'
 expect 4 decode torn --recursive --out-dir torn_back
 expect_text err.txt '^2 done, 0 skipped, 1 failed, 1 other file left$'
 expect_text err.txt "error: 'torn/a.y4m.tvl' is not a .tvl stream"
+# A Matroska file whose signature is damaged fails, too, and others are named.
+rm torn/a.y4m.tvl
+echo words >torn/a.mkv
+printf '\032\105\337\243words' >torn/b.mkv
+expect 4 verify torn --recursive
+expect_text err.txt '^2 intact, 1 failed, 2 other files left$'
+expect_text err.txt "error: 'torn/a.mkv'"
+expect_text err.txt "warning: 'torn/b.mkv' holds no Trivelet stream"
+rm -rf torn_back
+expect 4 decode torn --recursive --out-dir torn_back
+expect_text err.txt "error: 'torn/a.mkv' is not a .tvl stream"
 # --keep-partial is for the videos among many files.
 cp -r coded mixed
 tail -c 384 clip.y4m >v.raw
