@@ -102,7 +102,8 @@ void PatchStore<T>::add(const Subband& band, int frame_of_band, int by, int bx, 
   Frame& frame = frames_[static_cast<std::size_t>(band.frame_origin + frame_of_band * band.frame_step)];
   std::uint32_t* const to = frame.allocate(2 * words.size() + count);
   std::memcpy(to, words.data(), words.size() * sizeof words[0]);
-  std::memcpy(to + 2 * words.size(), coefficients, count * sizeof *coefficients);
+  std::transform(coefficients, coefficients + count, to + 2 * words.size(),
+                 [](T value) { return std::bit_cast<std::uint32_t>(value); });
   frame.patches[patch(band, by, bx)] = to;
 }
 

@@ -712,12 +712,6 @@ inline __m512 finish16(__m512i m, __mmask16 sig, __mmask16 sign, const RestoreAr
   __m512i v = _mm512_maskz_add_epi32(sig, m, _mm512_set1_epi32(a.integer_offset));
   return _mm512_castsi512_ps(_mm512_mask_sub_epi32(v, sign, _mm512_setzero_si512(), v));
 }
-inline void store_quarter(float* p, std::ptrdiff_t row, __m512 v) {
-  _mm_storeu_ps(p, _mm512_castps512_ps128(v));
-  _mm_storeu_ps(p + row, _mm512_extractf32x4_ps(v, 1));
-  _mm_storeu_ps(p + 2 * row, _mm512_extractf32x4_ps(v, 2));
-  _mm_storeu_ps(p + 3 * row, _mm512_extractf32x4_ps(v, 3));
-}
 // The 64 coefficients of a word in slot order, 16 each.
 template <class T>
 inline void load_word(const RestoreArgs<T>& a, int w, u64 sig, __m512 v[4]) {
@@ -732,13 +726,19 @@ inline void load_word(const RestoreArgs<T>& a, int w, u64 sig, __m512 v[4]) {
   for (int i = 0; i < 4; ++i)
     v[i] = finish16(m[i], static_cast<__mmask16>(sig >> (16 * i)), static_cast<__mmask16>(s.sign[w] >> (16 * i)), a);
 }
-// Writes 64 coefficients in slot order to a tile.
+// Writes 64 coefficients in slot order to a tile: two rows from each pair of quarters side by side.
 template <class T>
 inline void store_tile(T* p, std::ptrdiff_t row, const __m512 v[4]) {
-  const __m512i z = z_order();  // the permutation is its own inverse
+  const __m512i upper = _mm512_setr_epi32(0, 1, 4, 5, 16, 17, 20, 21, 2, 3, 6, 7, 18, 19, 22, 23);
+  const __m512i lower = _mm512_add_epi32(upper, _mm512_set1_epi32(8));
   float* out = reinterpret_cast<float*>(p);
-  float* quarter[4] = {out, out + 4, out + 4 * row, out + 4 * row + 4};
-  for (int i = 0; i < 4; ++i) store_quarter(quarter[i], row, _mm512_permutexvar_ps(z, v[i]));
+  for (int half = 0; half < 2; ++half)
+    for (const __m512i& rows : {upper, lower}) {
+      const __m512 two = _mm512_permutex2var_ps(v[2 * half], rows, v[2 * half + 1]);
+      _mm256_storeu_ps(out, _mm512_castps512_ps256(two));
+      _mm256_storeu_ps(out + row, _mm512_extractf32x8_ps(two, 1));
+      out += 2 * row;
+    }
 }
 template <class T>
 inline void restore_tile(const RestoreArgs<T>& a, T* p, int w, u64 sig) {
@@ -759,6 +759,10 @@ inline T* pack_word(const RestoreArgs<T>& a, int w, u64 sig, T* out) {
 }
 template <class T>
 inline void unpack_tile(u64 word, const u32* from, T* p, std::ptrdiff_t row) {
+  if (!word) {
+    for (int y = 0; y < 8; ++y) _mm256_storeu_ps(reinterpret_cast<float*>(p + y * row), _mm256_setzero_ps());
+    return;
+  }
   __m512 v[4];
   for (int i = 0; i < 4; ++i) {
     const auto there = static_cast<__mmask16>(word >> (16 * i));
