@@ -10,6 +10,7 @@
 #include "apps/cli/json.h"
 #include "apps/cli/log.h"
 #include "apps/video/batch.h"
+#include "apps/video/colour_names.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
 #include "apps/volume/volume.h"
@@ -187,10 +188,7 @@ void print_video(const VideoInfo& video, const Length& length) {
               fmt::format("{}{} degrees clockwise", video.mirrored ? "mirrored, then " : "", video.rotation));
   if (video.format.alpha && video.premultiplied) print_row("alpha", "premultiplied");
   if (video.field_order != 0) print_row("fields", video.field_order == 1 ? "top first" : "bottom first");
-  if (!(video.colour == ColourTags{}))
-    print_row("colour", fmt::format("primaries {}, transfer {}, matrix {}, range {}, chroma location {}",
-                                    video.colour.primaries, video.colour.transfer, video.colour.matrix,
-                                    range_name(video.colour), video.colour.chroma_location));
+  if (!(video.colour == ColourTags{})) print_row("colour", describe_colour(video.colour));
 }
 
 /// What was said on standard error, for programs. Last, when all is looked at.

@@ -78,6 +78,8 @@ def test_named(folder: Path) -> None:
             ffmpeg("-i", plain, "-c:v", "libvpx", *colours, "-colorspace", matrix, wide)
             said = run("encode", wide, coded, *EXACT)
             check(("container states" in said) == bool(told) and told in said, f"{matrix} in WebM: {said}")
+        said = run("info", coded)
+        check("primaries bt709 (1), transfer bt709 (1), matrix bt470bg (5), range limited" in said, f"info: {said}")
     stereo = folder / "stereo.mkv"
     ffmpeg("-i", vision, "-c", "copy", "-metadata:s:v", "stereo_mode=left_right", stereo)
     said = run("encode", stereo, coded, *EXACT)
