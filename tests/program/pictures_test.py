@@ -216,6 +216,10 @@ def test_misread(folder: Path) -> None:
         (folder / "inks.tif").write_bytes(tiff(1, {262: 5, 277: 4}, order, 16))
         said = run("encode", folder / "inks.tif", coded, "-y", code=code)
         check(("of inks (CMYK) with 16 bits" in said) == (code == 5), f"inks with 16 bits, {order}: {said}")
+    for told, fields, bits, code in (("in planes", {262: 2, 277: 3}, 16, 5), ("in planes", {262: 5, 277: 4}, 8, 5), ("", {262: 2, 277: 3}, 8, 0)):
+        (folder / "planes.tif").write_bytes(tiff(1, {**fields, 284: 2}, ">", bits))
+        said = run("encode", folder / "planes.tif", coded, "-y", code=code)
+        check(("in planes" in said) == bool(told), f"planes of {fields} with {bits} bits: {said}")
     for i in (1, 3):
         (folder / f"row_{i}.tif").write_bytes(tiff(1, {}))
     (folder / "row_2.tif").write_bytes(tiff(1, cases["in tiles"]))
@@ -468,6 +472,8 @@ def test_left_out(folder: Path) -> None:
         "alpha.tif": (tiff(1, {277: 4, 338: 2}), ""),
         "dense.pcx": (dense, "density (100 dpi)"),
         "plain.bmp": (bmp(0, 8, bytes(16)), ""),
+        "four.bmp": (bmp(0, 32, b"\1\2\3\x80" * 16), "that its fourth byte is not said to be transparency"),
+        "three.bmp": (bmp(0, 32, b"\1\2\3\0" * 16), ""),
         "dense.bmp": (bmp(0, 8, bytes(16), dense=11811), "density (300 dpi)"),
         "profile.bmp": (bmp(0, 8, bytes(16), profile=20), "colour profile (ICC, 20 bytes)"),
         "moving.jxl": (MOVING_JXL, "the pictures of the animation behind the first"),
@@ -504,7 +510,7 @@ def test_left_out(folder: Path) -> None:
 def bmp(coding: int, bits: int, data: bytes, height: int = 4, dense: int = 0, profile: int = 0) -> bytes:
     """A BMP of 4 pixels a line with a grey palette; `profile`: bytes of a colour profile behind."""
     size = 124 if profile else 40
-    colours = 1 << bits
+    colours = 1 << bits if bits <= 8 else 0
     at = 14 + size + 4 * colours
     head = struct.pack("<2sIHHI", b"BM", at + len(data), 0, 0, at)
     head += struct.pack("<IiiHHIIiiII", size, 4, height, 1, bits, coding, len(data), dense, dense, colours, 0)

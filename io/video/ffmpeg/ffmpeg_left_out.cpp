@@ -576,7 +576,9 @@ std::string misread_tiff(const AVPacket& packet) {
   const std::uint64_t compression = tiff.field(kCompression), format = tiff.field(kSampleFormat),
                       bits = tiff.field(kBits);
   if (tiff.has(kTileWidth)) return "in tiles";
-  constexpr std::uint64_t kInks = 5;
+  constexpr std::uint64_t kInks = 5, kRgb = 2, kPlanar = 284, kInPlanes = 2;
+  if (tiff.field(kPlanar) == kInPlanes && tiff.field(kSamples) > 1 && (bits != 8 || tiff.field(kPhotometric) != kRgb))
+    return "in planes that are not red, green and blue of 8 bits";
   if (tiff.field(kPhotometric) == kInks && bits > 8 && tiff.is_little())
     return "of inks (CMYK) with 16 bits, little-endian";
   if (compression == 6 || compression == 7) return "with JPEG inside";
@@ -605,6 +607,7 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   const bool has_alpha = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 &&
                          (format->flags & AV_PIX_FMT_FLAG_PAL) == 0;  // of which the mask of an icon is none
   if (demuxer == "ico" && coded.codec_id == AV_CODEC_ID_BMP && !has_alpha) all.emplace_back("transparency (its mask)");
+  if (file && file->unsaid_alpha && has_alpha) all.emplace_back("that its fourth byte is not said to be transparency");
   if (coded.codec_id == AV_CODEC_ID_FITS)
     all.emplace_back("the values themselves, which FFmpeg stretches, the least to 0 and the largest to white");
   if (coded.codec_id == AV_CODEC_ID_PHOTOCD) all.emplace_back("Photo CD's colours (YCC), of which FFmpeg makes YCbCr");

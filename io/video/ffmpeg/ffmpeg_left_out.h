@@ -13,13 +13,14 @@ namespace trivelet::io {
 
 /// A file of one picture, as it is found by its own bytes.
 struct PictureFile {
-  bool is_heif = false;      ///< AVIF, HEIC
-  bool in_tiles = false;     ///< HEIF: the picture is put together from others
-  bool is_jxl = false;       ///< JPEG XL
-  bool is_cut = false;       ///< JPEG XL: a box ends behind the file
-  bool lacks_lines = false;  ///< BMP: of which FFmpeg makes black ones without a word
-  std::string unread;        ///< what FFmpeg does not read: "a BigTIFF picture"
-  bool misread = false;      ///< and takes for something else
+  bool is_heif = false;       ///< AVIF, HEIC
+  bool in_tiles = false;      ///< HEIF: the picture is put together from others
+  bool is_jxl = false;        ///< JPEG XL
+  bool is_cut = false;        ///< JPEG XL: a box ends behind the file
+  bool unsaid_alpha = false;  ///< BMP: the header says nothing of the fourth byte of a pixel
+  bool lacks_lines = false;   ///< BMP: of which FFmpeg makes black ones without a word
+  std::string unread;         ///< what FFmpeg does not read: "a BigTIFF picture"
+  bool misread = false;       ///< and takes for something else
   std::string advice = "convert it first, for example to PNG";
   std::uint64_t orientation = 0;           ///< as TIFF and Exif number it; 0 and 1: as it is
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"

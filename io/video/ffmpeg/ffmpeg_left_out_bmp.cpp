@@ -70,6 +70,7 @@ PictureFile describe_bmp(const InputBytes& file) {
     if (colours == kLinked) picture.left_out.emplace_back("the name of a colour profile");
   }
   const std::uint32_t coding = bytes.number(30, 4);
+  picture.unsaid_alpha = coding == 0 && bytes.number(28, 2) == 32;
   const auto height = static_cast<std::int32_t>(bytes.number(22, 4));
   if (height > 0 && (coding == kRuns || coding == kRunsInHalves))
     picture.lacks_lines =
