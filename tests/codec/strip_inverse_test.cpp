@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codec/cpu/cpu_fields.h"
+#include "codec/entropy/fast/zerotree.h"
 
 namespace trivelet {
 namespace {
@@ -60,10 +61,20 @@ void fill_patches(const BlockGrid& grid, const Field<T>& field, PatchStore<T>& p
   };
   const int side = grid.block_side(patches.target().decomposition().spatial_levels);
   const Shape shape{field.shape.frames, side, side};
-  std::vector<T> own(shape.samples());
+  std::vector<T> own(shape.samples(), T{9});
   const BlockMemory<T> block{packed_field(own.data(), shape), true, tiles ? &patches : nullptr};
   for (int by = 0; by < grid.rows(); ++by)
     for (int bx = 0; bx < grid.columns(); ++bx) {
+      if (by == 0 && bx == 0 && tiles) {  // as after damage
+        for (const Subband& band : patches.target().all()) {
+          const Field<T> to = patch_view(grid, by, bx, field, band);
+          for (int t = 0; t < to.shape.frames; ++t)
+            for (int y = 0; y < to.shape.height; ++y) std::fill_n(to.row(t, y), to.shape.width, T{});
+        }
+        BlockDecoder::clear(grid, patches.target(), by, bx, block, &patches.zeros());
+        patches.add(by, bx, block);
+        continue;
+      }
       for (const Subband& band : patches.target().all()) {
         const Field<T> to = patch_view(grid, by, bx, field, band), copy = patch_view(grid, by, bx, block, band);
         for (int t = 0; t < to.shape.frames; ++t) {
