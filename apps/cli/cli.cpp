@@ -423,7 +423,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   params.threads = common.threads;
   params.simd = parse_simd(common.simd);
 
-  // The settings text: the quality, then the typed options of the structure. Neither file names nor machine settings.
+  // The settings text: the quality, then the options of the structure that were typed or that --for chose. Neither file
+  // names nor machine settings.
   params.settings = options.lossless             ? "--lossless"
                     : options.step > 0           ? fmt::format("--step {}", options.step)
                     : !target.empty()            ? "--size " + target
@@ -435,6 +436,8 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   if (app.typed("--rate-window")) params.settings += fmt::format(" --rate-window {}", options.rate_window);
   if (names_preset && options.preset != "medium") params.settings += " --preset " + options.preset;
   if (options.tune != "psnr") params.settings += " --tune " + options.tune;
+  if (options.gop > 0 && !app.typed("--gop")) params.settings += fmt::format(" --gop {}", options.gop);
+  if (!options.motion.empty() && !app.typed("--motion")) params.settings += " --motion " + options.motion;
   for (const auto& [name, value] : app.typed_under(kStructureGroup)) params.settings += " " + name + " " + value;
   return params;
 }

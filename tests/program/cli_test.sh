@@ -280,6 +280,17 @@ rm no_folder no_folder.json
 check "refused before any work" test ! -e three
 rm -rf archive coded back two other report.json
 
+section "purposes"
+# A purpose is the options that --help says, and the stream names them.
+for purpose in "mezzanine:--preset fast -q 70 --gop 8" "editing:--preset fast -q 70 --gop 1" \
+  "proxy:--preset fast -q 26 --gop 8" "delivery:-q 46 --motion auto" "archive:--lossless --verify"; do
+  read -ra options <<<"${purpose#*:}"
+  expect 0 encode clip.y4m purpose.tvl -y --for "${purpose%%:*}"
+  expect 0 encode clip.y4m typed.tvl -y "${options[@]}"
+  check "--for ${purpose%%:*} is ${options[*]}" cmp purpose.tvl typed.tvl
+done
+rm -f purpose.tvl typed.tvl
+
 section "digests, regions"
 expect 0 encode clip.y4m a.tvl --lossless --transform wavelet --gop 5
 expect 0 info a.tvl --digest
