@@ -60,13 +60,13 @@ void pass_size_of_preview(JxlBits& bits) {
 /// `codestream`: its first bytes.
 bool is_animation(std::string_view codestream) {
   constexpr std::size_t kSignature = 2;
-  constexpr int kOrientation = 3;
+  constexpr int kOrientationBits = 3;
   if (codestream.size() <= kSignature) return false;
   JxlBits bits(codestream.substr(kSignature));
   pass_size(bits);
   const bool all_default = bits.flag();
   if (all_default || !bits.flag()) return false;  // no further fields
-  bits.take(kOrientation);
+  bits.take(kOrientationBits);
   if (bits.flag()) pass_size(bits);  // at which it is meant to be shown
   if (bits.flag()) pass_size_of_preview(bits);
   return bits.flag();
