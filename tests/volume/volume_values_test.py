@@ -61,6 +61,22 @@ def plain(path: Path) -> bytes:
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
+def placed_by_quaternion(header) -> np.ndarray:
+    """As nifti1_io has it. Some versions of nibabel take a turn of its own from the rounding of half a turn."""
+    turn = [float(header[f"quatern_{axis}"]) for axis in "bcd"]
+    rest = 1 - sum(x * x for x in turn)
+    if rest < 1e-7:
+        length = np.sqrt(sum(x * x for x in turn))
+        quaternion = [0, *(x / length for x in turn)]
+    else:
+        quaternion = [np.sqrt(rest), *turn]
+    affine = np.eye(4)
+    mirrored = -1 if header["pixdim"][0] < 0 else 1
+    affine[:3, :3] = nibabel.quaternions.quat2mat(quaternion) * (header["pixdim"][1:4] * [1, 1, mirrored])
+    affine[:3, 3] = [header[f"qoffset_{axis}"] for axis in "xyz"]
+    return affine
+
+
 def read_nifti(path: Path) -> Volume:
     image = nibabel.load(path)
     header = image.header
@@ -74,9 +90,10 @@ def read_nifti(path: Path) -> Volume:
     values = values.reshape((*values.shape[:3], -1, values.shape[-1]), order="F")
     slope, inter = image.dataobj.slope, image.dataobj.inter
     placed = "sform_code" in header and (header["sform_code"] > 0 or header["qform_code"] > 0)
-    return Volume(
-        values.transpose(3, 2, 1, 0, 4), slope, inter, image.affine if placed else None
-    )
+    affine = image.affine if placed else None
+    if placed and header["sform_code"] == 0:
+        affine = placed_by_quaternion(header)
+    return Volume(values.transpose(3, 2, 1, 0, 4), slope, inter, affine)
 
 
 def flip(rows: np.ndarray) -> np.ndarray:
