@@ -511,7 +511,7 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 2) == "\xff\x0a" || begin.substr(0, 8) == std::string_view("\0\0\0\x0cJXL ", 8))
     return describe_jxl(file);
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
-  if (begin[0] == 10 && begin[1] >= 0 && begin[1] <= 5 && begin[2] == 1) return describe_pcx(begin);
+  if (begin[0] == 10 && static_cast<unsigned char>(begin[1]) <= 5 && begin[2] == 1) return describe_pcx(begin);
   if (begin.substr(0, 2) == "BM") return describe_bmp(file);
   if (begin.substr(0, 4) == "BLP1" || begin.substr(0, 4) == "BLP2")  // some have JPEG inside, of other colours
     return PictureFile{.unread = "a BLP picture", .misread = true};
