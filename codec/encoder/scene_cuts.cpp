@@ -18,9 +18,6 @@ namespace trivelet {
 
 namespace {
 
-// Bins of the histogram. A bin is wider than noise and slow changes of light, so that only another picture fills other
-// bins.
-constexpr int kBins = 32;
 // Limit of samples per side. Some thousand samples are enough for a histogram and cost little compared with coding a
 // frame.
 constexpr int kGrid = 96;
@@ -47,9 +44,13 @@ template <class T>
 void look(const VolumeView& v, int index, int offset, std::vector<int>& out) {
   const auto [first_y, step_y] = SceneCuts::rows(v.shape.height);
   const int step_x = std::max(1, v.shape.width / kGrid);
+  const int rows = (v.shape.height - first_y + step_y - 1) / step_y;
+  const int columns = (v.shape.width - step_x / 2 + step_x - 1) / step_x;
+  out.resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+  int* to = out.data();
   for (int y = first_y; y < v.shape.height; y += step_y) {
     const T* row = reinterpret_cast<const T*>(v.row(index, y));
-    for (int x = step_x / 2; x < v.shape.width; x += step_x) out.push_back(row[x] + offset);
+    for (int x = step_x / 2; x < v.shape.width; x += step_x) *to++ = row[x] + offset;
   }
 }
 
@@ -60,34 +61,25 @@ SceneCuts::Rows SceneCuts::rows(int height) {
   return {step / 2, step};
 }
 
-std::vector<int> SceneCuts::look_at(const Gop& gop, int index) const {
+void SceneCuts::look_at(const Gop& gop, int index, Look& to) const {
   const VolumeView v = gop.plane(0);
+  std::vector<int>& samples = to.samples;
   const int offset = format_.is_signed ? 1 << (format_.bits - 1) : 0;
-  std::vector<int> samples;
   if (v.bytes_per_sample == 1)
     v.is_signed ? look<std::int8_t>(v, index, offset, samples) : look<std::uint8_t>(v, index, offset, samples);
   else
     v.is_signed ? look<std::int16_t>(v, index, offset, samples) : look<std::uint16_t>(v, index, offset, samples);
-  return samples;
-}
-
-SceneCuts::Change SceneCuts::compare(const Gop& gop, int index) const {
-  return compare(look_at(gop, index - 1), look_at(gop, index));
-}
-
-SceneCuts::Change SceneCuts::compare(const std::vector<int>& before, const std::vector<int>& after) const {
   const int shift = std::max(0, format_.bits - 5);
-  const auto bin = [shift](int s) { return static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1)); };
-  std::array<int, kBins> more{};
+  to.bins.fill(0);
+  for (const int s : samples) ++to.bins[static_cast<std::size_t>(std::clamp(s >> shift, 0, kBins - 1))];
+}
+
+SceneCuts::Change SceneCuts::compare(const Look& before, const Look& after) const {
   std::int64_t difference = 0;
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    --more[bin(before[i])];
-    ++more[bin(after[i])];
-    difference += std::abs(before[i] - after[i]);
-  }
-  const auto samples = static_cast<double>(before.size());
+  for (std::size_t i = 0; i < before.samples.size(); ++i) difference += std::abs(before.samples[i] - after.samples[i]);
+  const auto samples = static_cast<double>(before.samples.size());
   Change change;
-  for (const int n : more) change.moved += std::abs(n);
+  for (std::size_t b = 0; b < before.bins.size(); ++b) change.moved += std::abs(after.bins[b] - before.bins[b]);
   change.moved /= 2.0 * samples;
   change.difference = static_cast<double>(difference) / (samples * ((1 << format_.bits) - 1));
   return change;
@@ -150,24 +142,27 @@ void SceneReader::give_back(const Gop& gop, int first, int end) {
   held_ = std::move(rest);
 }
 
-// The first frame in [first, end) that begins a scene; `end` if there is none.
-int SceneReader::find_cut(const Gop& gop, int first, int end) {
-  first = std::max(first, 1);
-  if (first >= end) return end;
+// Takes the compared samples of frames [first, end).
+void SceneReader::look_at(const Gop& gop, int first, int end) {
+  if (first >= end) return;
   const trace::Span span("scene cuts");
   const ScopeTimer timer(seconds_);
-  std::vector<SceneCuts::Change> changes(static_cast<std::size_t>(end - first));
-  threads_->pool.parallel_for(
-      end - first, [&](int i, int) { changes[static_cast<std::size_t>(i)] = detector_.compare(gop, first + i); });
-  for (int f = first; f < end; ++f)
-    if (detector_.judge(changes[static_cast<std::size_t>(f - first)])) return f;
+  if (looks_.size() < static_cast<std::size_t>(end)) looks_.resize(static_cast<std::size_t>(end));
+  threads_->pool.parallel_for(end - first, [&](int i, int) { detector_.look_at(gop, first + i, look_of(first + i)); });
+}
+
+// The first frame in [first, end) that begins a scene; `end` if there is none.
+int SceneReader::find_cut(int first, int end) {
+  const ScopeTimer timer(seconds_);
+  for (int f = std::max(first, 1); f < end; ++f)
+    if (detector_.judge(detector_.compare(look_of(f - 1), look_of(f)))) return f;
   return end;
 }
 
 // Whether a scene begins directly after a full GOP. The mean difference is not updated: only the GOP's key frame
 // depends on this.
-bool SceneReader::begins_behind_last(const Gop& gop) {
-  if (last_.empty() || !detector_.is_cut(detector_.compare(last_, detector_.look_at(gop, 0)))) return false;
+bool SceneReader::begins_behind_last() {
+  if (last_.samples.empty() || !detector_.is_cut(detector_.compare(last_, look_of(0)))) return false;
   ++cuts_;
   return true;
 }
@@ -179,8 +174,9 @@ bool SceneReader::read(Gop& gop) {
   int looked_at = 0;
   bool more = !held_;
   for (;;) {
-    if (looked_at == 0 && n > 0 && !gop.begins_scene()) gop.set_begins_scene(begins_behind_last(gop));
-    const int cut = find_cut(gop, looked_at, n);
+    look_at(gop, looked_at, n);
+    if (looked_at == 0 && n > 0 && !gop.begins_scene()) gop.set_begins_scene(begins_behind_last());
+    const int cut = find_cut(looked_at, n);
     if (cut < n) {
       give_back(gop, cut, n);
       ++cuts_;
@@ -200,7 +196,7 @@ bool SceneReader::read(Gop& gop) {
   }
   gop.set_frames(n);
   if (n == 0) return false;
-  last_ = detector_.look_at(gop, n - 1);
+  std::swap(last_, look_of(n - 1));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Scene cut detection. A new GOP begins at a cut, because a temporal wavelet across it would smear both scenes.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,17 +32,24 @@ class SceneCuts {
     double difference = 0;  ///< mean absolute difference as a share of the full range
     double moved = 0;       ///< share of samples that changed their histogram bin
   };
-  /// Compares frame `index` >= 1 of `gop` with the one before. Any number of threads may call it.
-  Change compare(const Gop& gop, int index) const;
   /// The rows of the first component that are sampled: `first`, then every `step`-th.
   struct Rows {
     int first = 0;
     int step = 1;
   };
   static Rows rows(int height);
-  /// The samples of frame `index` that are compared.
-  std::vector<int> look_at(const Gop& gop, int index) const;
-  Change compare(const std::vector<int>& before, const std::vector<int>& after) const;
+  /// Bins of the histogram. A bin is wider than noise and slow changes of light, so that only another picture fills
+  /// other bins.
+  static constexpr int kBins = 32;
+  /// What is compared of a frame.
+  struct Look {
+    std::vector<int> samples;       ///< of the grid, from 0
+    std::array<int, kBins> bins{};  ///< how many of them each bin of the histogram has
+  };
+  /// Takes the samples of frame `index` and counts them. Any number of threads may call it.
+  void look_at(const Gop& gop, int index, Look& to) const;
+  /// Compares a frame with the one before it.
+  Change compare(const Look& before, const Look& after) const;
   /// Whether such a change begins a scene, compared with what is usual in this one.
   bool is_cut(const Change& change) const;
   /// As is_cut(), and updates the usual difference. Call it for every frame in order.
@@ -68,8 +76,10 @@ class SceneReader {
 
  private:
   int take_held(Gop& gop);
-  int find_cut(const Gop& gop, int first, int end);
-  bool begins_behind_last(const Gop& gop);
+  void look_at(const Gop& gop, int first, int end);
+  SceneCuts::Look& look_of(int frame) { return looks_[static_cast<std::size_t>(frame)]; }
+  int find_cut(int first, int end);
+  bool begins_behind_last();
   void give_back(const Gop& gop, int first, int end);
 
   struct Threads;
@@ -81,8 +91,9 @@ class SceneReader {
   int batch_ = 1;            // number of frames to read next
   int cuts_ = 0;
   double seconds_ = 0;
-  bool cut_before_ = false;  // whether the next frame begins a scene
-  std::vector<int> last_;    // sampled values of the previous GOP's last frame
+  bool cut_before_ = false;             // whether the next frame begins a scene
+  std::vector<SceneCuts::Look> looks_;  // of the GOP's frames
+  SceneCuts::Look last_;                // of the previous GOP's last frame
 };
 
 }  // namespace trivelet
