@@ -251,6 +251,7 @@ CodecFigures bench_codec(const VideoInfo& info, const std::vector<Gop>& clip, co
     for (const Packet& p : parsed.packets) {
       gop_choices.push_back(choices);
       gop_choices.back().key = p.header.key;
+      gop_choices.back().levels = p.header.motion_levels();
       gop_choices.back().motion = Motion::kOn;
     }
     figures.rows.push_back(bench_with_search(info, clip, params, header, gop_choices, *cuda, options, pool));
