@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 
 #include "codec/base/frame_times.h"
 #include "codec/entropy/dense/rounding.h"
@@ -248,32 +247,9 @@ bool rounds_by_cost(const EncoderParams& p) {
 
 bool rounds_along_motion(const EncoderParams& p) { return p.effort == Effort::kSlow && rounds_by_cost(p); }
 
-bool needs_cpu(const EncoderParams& p) {
-  return p.profile == Profile::kPredictive || rounds_along_motion(p);
-}
+bool needs_cpu(const EncoderParams& p) { return p.profile == Profile::kPredictive || rounds_along_motion(p); }
 
 bool uses_lookahead(const EncoderParams& p) { return p.motion != Motion::kOff && !p.has_byte_target() && p.psnr <= 0; }
-
-KeySchedule::Start KeySchedule::next(int frames, bool begins_scene) {
-  const bool first = first_;
-  Start b;
-  b.must_close = must_close(frames, begins_scene);
-  b.run = first || (b.must_close && (!target_ || run_ >= kRunGops));
-  run_ = b.run ? 1 : run_ + 1;
-  return b;
-}
-
-bool KeySchedule::must_close(int frames, bool begins_scene) {
-  const bool first = std::exchange(first_, false);
-  if (!motion_) return true;
-  const auto length = static_cast<std::uint64_t>(frames);
-  // A short last GOP stays open unless every GOP is closed.
-  const bool due = interval_ <= gop_frames_ || (MotionPlaces(frames, GopKey::kLast, levels_).ends_with_key() &&
-                                                since_ + length > static_cast<std::uint64_t>(interval_));
-  const bool closes = first || begins_scene || due;
-  since_ = closes ? length : since_ + length;
-  return closes;
-}
 
 StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   StreamHeader h;

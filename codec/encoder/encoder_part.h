@@ -1,7 +1,7 @@
 // One stream from several encoders, each of which codes some of its GOPs. The result is byte for byte that of one
 // Encoder.
 //
-//   distributor           numbers the GOPs and hands them out; KeySchedule (encoder_params.h) says which are closed
+//   distributor           numbers the GOPs and hands them out; KeySchedule (key_schedule.h) says which are closed
 //   PartEncoder           makes a GopRecord of each GOP; keeps its samples until settle() says whether errors are
 //                         measured, which it does while a device codes other GOPs
 //   BytePlan              with a target for bytes: divides them when all records exist; fit() then makes the packets
@@ -21,6 +21,7 @@
 
 #include "codec/encoder/encoder_observer.h"
 #include "codec/encoder/encoder_params.h"
+#include "codec/encoder/key_schedule.h"
 #include "codec/format/stream_writer.h"
 #include "codec/measure/measuring_plan.h"
 #include "codec/rate/byte_plan.h"

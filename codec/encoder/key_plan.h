@@ -1,7 +1,7 @@
 // Decides which GOPs are closed and where the key frame of the next GOP is.
 #pragma once
 
-#include "codec/encoder/encoder_params.h"
+#include "codec/encoder/key_schedule.h"
 #include "codec/motion/motion.h"
 
 namespace trivelet {
