@@ -57,7 +57,12 @@ class DataSet {
   std::uint64_t integer(const Element& e) { return integer_of(walker_.value(e), d_.big_endian); }
   double real(const Element& e, double otherwise) { return real_of(walker_.value(e), otherwise); }
   std::string text(const Element& e) { return text_of(walker_.value(e)); }
-  std::vector<double> numbers(const Element& e) { return parse_numbers(text(e), "\\").value_or(std::vector<double>{}); }
+  /// None if one of them is not finite.
+  std::vector<double> numbers(const Element& e) {
+    const std::vector<double> found = parse_numbers(text(e), "\\").value_or(std::vector<double>{});
+    const bool finite = std::all_of(found.begin(), found.end(), [](double v) { return std::isfinite(v); });
+    return finite ? found : std::vector<double>{};
+  }
 
   void attribute(const Element& e) {
     switch (e.tag) {

@@ -45,6 +45,14 @@ bool same_plane(const DicomFile& a, const DicomFile& b) {
          near(a.geometry.spacing, b.geometry.spacing);
 }
 
+/// What copies of one picture share. The instance alone does not say it: programs that remove names may give all files
+/// the same UID.
+std::string picture_of(const DicomFile& d) {
+  std::string text = d.instance + ' ' + number_text(d.number);
+  for (const double v : d.geometry.position) text += ' ' + number_text(v);
+  return text;
+}
+
 /// The first slice of the largest group of equal ones.
 std::size_t usual_of(const std::vector<DicomSlice>& slices,
                      const std::function<bool(const DicomFile&, const DicomFile&)>& alike) {
@@ -260,18 +268,18 @@ std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, st
     misfits.take_out(slices.size(), remarks);
   }
   const DicomFile plane = slices[usual_of(slices, same_plane)].found;
-  std::set<std::string> instances;
+  std::set<std::string> pictures;  // that fit
   Misfits misfits(slices, only_matching);
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const DicomFile& d = slices[i].found;
-    if (!d.instance.empty() && !instances.insert(d.instance).second)
-      misfits.add(i, "there twice, with the same SOP Instance UID as another file");
-    else if (has_place(plane.geometry) && !has_place(d.geometry))
+    if (has_place(plane.geometry) && !has_place(d.geometry))
       misfits.add(i, "does not say where it lies, as most files of the series do");
     else if (!near(d.geometry.orientation, plane.geometry.orientation))
       misfits.add(i, "another orientation than most files of the series");
     else if (!near(d.geometry.spacing, plane.geometry.spacing))
       misfits.add(i, "another pixel spacing than most files of the series");
+    else if (!d.instance.empty() && !pictures.insert(picture_of(d)).second)
+      misfits.add(i, "there twice, with the same SOP Instance UID as another file");
   }
   return misfits.take_out(slices.size(), remarks);
 }

@@ -30,14 +30,14 @@ def element(group, number, vr, value):
     return head + (struct.pack("<HI", 0, len(value)) if vr == "OW" else struct.pack("<H", len(value))) + value
 
 
-def dicom(series, number, description, instance, z, size, pixels, slope=None):
+def dicom(series, number, description, instance, z, size, pixels, slope=None, uid=None, plane=True, spacing="1\\1"):
     short = lambda group, e, value: element(group, e, "US", struct.pack("<H", value))
     return b"".join([
         bytes(128), b"DICM", element(2, 0x10, "UI", "1.2.840.10008.1.2.1"),
-        element(8, 0x18, "UI", f"{series}.{instance}"), element(8, 0x103E, "LO", description),
+        element(8, 0x18, "UI", uid or f"{series}.{instance}"), element(8, 0x103E, "LO", description),
         element(0x20, 0x0E, "UI", series), element(0x20, 0x11, "IS", str(number)), element(0x20, 0x13, "IS", str(instance)),
-        element(0x20, 0x32, "DS", f"0\\0\\{z}"), element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0"),
-        short(0x28, 2, 1), short(0x28, 0x10, size), short(0x28, 0x11, size), element(0x28, 0x30, "DS", "1\\1"),
+        element(0x20, 0x32, "DS", f"0\\0\\{z}"), *([element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0")] if plane else []),
+        short(0x28, 2, 1), short(0x28, 0x10, size), short(0x28, 0x11, size), element(0x28, 0x30, "DS", spacing),
         short(0x28, 0x100, 16), short(0x28, 0x103, 0),
         *([element(0x28, 0x1052, "DS", "0"), element(0x28, 0x1053, "DS", str(slope))] if slope else []),
         element(0x7FE0, 0x10, "OW", pixels)])
@@ -142,6 +142,34 @@ def test_own_slopes(folder):
         check([open(os.path.join(again, f"{z}.dcm"), "rb").read() for z in range(3)] == files, f"{name} slopes: the files")
 
 
+def series_of(folder, name, files):
+    """Writes the files, codes them, and returns what was said; they come back byte for byte."""
+    slices, coded, again = (os.path.join(folder, name + end) for end in ("", ".tvl", "_again"))
+    os.mkdir(slices)
+    for number, data in enumerate(files):
+        with open(os.path.join(slices, f"{number}.dcm"), "wb") as f:
+            f.write(data)
+    said = run("encode", slices, coded)
+    run("decode", coded, again)
+    check([open(os.path.join(again, f"{n}.dcm"), "rb").read() for n in range(len(files))] == files, f"{name}: the files")
+    return said + run("info", coded)
+
+
+def test_one_instance_for_all(folder):
+    """Programs that remove names give all files one SOP Instance UID. Copies also have the same place and number."""
+    pixels = struct.pack("<64H", *range(64))
+    slice_of = lambda instance, z, **more: dicom("1.2.826.0.1.8", 1, "CT", instance, z, 8, pixels, uid="1.2.3", **more)
+    said = series_of(folder, "one_uid", [slice_of(z + 1, 2 * z) for z in range(5)])
+    check("8x8x5 " in said and "1 x 1 x 2" in said and "there twice" not in said, f"one UID for all: {said}")
+    said = series_of(folder, "copy", [slice_of(z + 1, 2 * z) for z in (0, 1, 1, 2)])
+    check("2.dcm: there twice" in said or "1.dcm: there twice" in said, f"a copy: {said}")
+    # A copy of a file that does not fit, and places that are no numbers: one file is always left.
+    said = series_of(folder, "odd_copies", [slice_of(1, 0, plane=False, spacing=mm) for mm in ("2\\2", "1\\1", "1\\1")])
+    check("another pixel spacing" in said and "there twice" in said, f"copies of a misfit: {said}")
+    said = series_of(folder, "nan", [slice_of(z, "nan", spacing="nan\\inf") for z in range(3)])
+    check("8x8x3 " in said and "do not say where they lie" in said, f"places that are no numbers: {said}")
+
+
 def test_with_pydicom(folder):
     try:
         import numpy as np
@@ -214,6 +242,7 @@ start = time.monotonic()
 with tempfile.TemporaryDirectory() as folder:
     test_own_slopes(folder)
     test_unread_volumes(folder)
+    test_one_instance_for_all(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:

@@ -679,6 +679,7 @@ TEST_F(VolumeFiles, misfits_of_a_series) {
     add(std::to_string(i) + ".dcm");
   }
   m.instance = "1.2.9.2";
+  m.number = 2;
   m.z = 8.44;
   add("again.dcm");
   m.instance = "1.2.9.77";
