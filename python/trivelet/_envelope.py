@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import zlib
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
+import numpy as np
+
+from . import _dicom
 from .errors import StreamError, UnsupportedError
 
 _MAX_BYTES = 1 << 28  # the format's
@@ -74,19 +78,101 @@ def parse(data: bytes) -> Optional[Envelope]:
     return Envelope(name, files)
 
 
+def dicom_place(envelope: Optional[Envelope]) -> Optional[_dicom.Place]:
+    """None for other files, and for headers that cannot be read."""
+    if envelope is None or envelope.format != "dicom" or not envelope.files:
+        return None
+    return _dicom.place_of([file.head for file in envelope.files])
+
+
+class _Nifti(NamedTuple):
+    reals: str  # how a real number is stored, with its order
+    at: dict[str, int]
+    head: bytes
+
+    def numbers(self, name: str, count: int) -> tuple[float, ...]:
+        kind = "hi"[self.reals[1] == "d"] if name.endswith("code") else self.reals[1]
+        return struct.unpack_from(f"{self.reals[0]}{count}{kind}", self.head, self.at[name])
+
+
+def _nifti_of(envelope: Envelope) -> Optional[_Nifti]:
+    head = envelope.files[0].head
+    if envelope.format == "nifti-1":
+        order = "<" if 1 <= struct.unpack_from("<h", head, 40)[0] <= 7 else ">"
+        at = {"pixdim": 76, "scale": 112, "qform_code": 252, "sform_code": 254, "quatern": 256, "srow": 280}
+        return _Nifti(order + "f", at, head)
+    if envelope.format == "nifti-2":
+        order = "<" if 1 <= struct.unpack_from("<q", head, 16)[0] <= 7 else ">"
+        at = {"pixdim": 104, "scale": 176, "qform_code": 344, "sform_code": 348, "quatern": 352, "srow": 400}
+        return _Nifti(order + "d", at, head)
+    return None
+
+
+def affine_of(envelope: Optional[Envelope]) -> Optional[np.ndarray[Any, Any]]:
+    """From x, y, z to the coordinates of NIfTI; of NIfTI and DICOM, None of other files."""
+    if place := dicom_place(envelope):
+        return place.affine
+    try:
+        nifti = _nifti_of(envelope) if envelope is not None and envelope.files else None
+        return _nifti_affine(nifti) if nifti else None
+    except struct.error:
+        return None
+
+
+def _nifti_affine(nifti: _Nifti) -> Optional[np.ndarray[Any, Any]]:
+    affine = np.eye(4)
+    if nifti.numbers("sform_code", 1)[0] > 0:
+        affine[:3] = np.reshape(nifti.numbers("srow", 12), (3, 4))
+    elif nifti.numbers("qform_code", 1)[0] > 0:
+        b, c, d, *corner = nifti.numbers("quatern", 6)
+        squared = 1 - b * b - c * c - d * d
+        a = math.sqrt(squared) if squared >= 1e-7 else 0.0  # half a turn; the format's library has this limit
+        if a == 0 and (length := math.sqrt(b * b + c * c + d * d)) > 0:
+            b, c, d = b / length, c / length, d / length
+        flip, *zooms = nifti.numbers("pixdim", 4)
+        rotation = [
+            [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
+            [2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)],
+            [2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c],
+        ]
+        steps = [abs(z) or 1.0 for z in zooms]
+        affine[:3, :3] = np.array(rotation) * [steps[0], steps[1], -steps[2] if flip < 0 else steps[2]]
+        affine[:3, 3] = corner
+    else:
+        return None
+    return affine if np.isfinite(affine).all() else None
+
+
+def scale_of(envelope: Optional[Envelope]) -> Optional[tuple[float, float]]:
+    """Slope and intercept that the header gives stored values; None if slices of DICOM have their own."""
+    if place := dicom_place(envelope):
+        return place.scale
+    slope, intercept = 1.0, 0.0
+    if envelope is None or not envelope.files:
+        return slope, intercept
+    try:
+        if nifti := _nifti_of(envelope):
+            slope, intercept = nifti.numbers("scale", 2)
+        elif envelope.format == "metaimage":
+            names = (rb"ElementToIntensityFunctionSlope", rb"ElementToIntensityFunctionOffset")
+            found = [re.search(rb"^" + name + rb"\s*[=:]\s*(\S+)", envelope.files[0].head, re.MULTILINE) for name in names]
+            slope, intercept = (float(line[1]) if line else v for line, v in zip(found, (1.0, 0.0)))
+    except (struct.error, ValueError):
+        return 1.0, 0.0
+    return (slope, intercept) if slope and math.isfinite(slope) and math.isfinite(intercept) else (1.0, 0.0)
+
+
 def spacing_of(envelope: Optional[Envelope]) -> Optional[tuple[float, ...]]:
     """Distance of voxels along x, y, z and volumes, in millimetres or the unit of the file; None if unknown."""
     if envelope is None or not envelope.files:
         return None
+    if place := dicom_place(envelope):
+        return place.spacing
     head = envelope.files[0].head
     found: list[float] = []
     try:
-        if envelope.format == "nifti-1":
-            order = "<" if 1 <= struct.unpack_from("<h", head, 40)[0] <= 7 else ">"
-            found = [*struct.unpack_from(order + "4f", head, 80)]
-        elif envelope.format == "nifti-2":
-            order = "<" if 1 <= struct.unpack_from("<q", head, 16)[0] <= 7 else ">"
-            found = [*struct.unpack_from(order + "4d", head, 112)]
+        if nifti := _nifti_of(envelope):
+            found = [*nifti.numbers("pixdim", 5)[1:]]
         elif envelope.format in ("metaimage", "nrrd"):
             line = re.search(rb"^(?:ElementSpacing\s*=|spacings:)([-+.\deE \t]+)", head, re.MULTILINE | re.IGNORECASE)
             found = [float(number) for number in line[1].split()] if line else []

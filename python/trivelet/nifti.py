@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import math
+import warnings
 from typing import Any, Optional
 
 import numpy as np
@@ -68,7 +69,7 @@ def nibabel_image(
     the file that it was made of. `img.dataobj[..., 5]` and `img.slicer[10:20]` decode only what they need.
 
     source: what `trivelet.open` takes.
-    affine: a 4x4 matrix for streams of other files than NIfTI, whose orientation is not read.
+    affine: a 4x4 matrix for streams of other files than NIfTI and DICOM, whose orientation is not read.
     reduce, layers, threads: as of `trivelet.open` and `Volume.at`; affine and zooms are those of the smaller image.
     """
     nibabel: Any = importlib.import_module("nibabel")
@@ -82,10 +83,12 @@ def nibabel_image(
         if volume._full[1:4] != tuple((*full, 1, 1)[2::-1]) or volume._full[0] != math.prod(full[3:]):
             raise StreamError(f"a volume of {volume._full} along tzyxc; its header says {full} along x, y, z, ...")
     else:
+        if affine is None:
+            affine = _envelope.affine_of(envelope)
         if envelope is not None and affine is None and envelope.format != "raw":
             raise UnsupportedError(
-                f"the stream was made of {envelope.format}, whose orientation is not read here; give an affine, or write "
-                "NIfTI with 'trivelet decode IN.tvl OUT.nii'"
+                f"the stream was made of {envelope.format}, whose orientation is not read here or not known; give an "
+                "affine, or write NIfTI with 'trivelet decode IN.tvl OUT.nii'"
             )
         image_class, header = nibabel.Nifti1Image, nibabel.Nifti1Header()
         if "c" in volume.axes:
@@ -96,6 +99,11 @@ def nibabel_image(
         spacing = _envelope.spacing_of(envelope)
         if spacing:
             header.set_zooms(spacing[: len(full)])
+        scale = _envelope.scale_of(envelope)
+        if scale is None:
+            warnings.warn("the slices have slopes of their own: the image has the stored values", stacklevel=2)
+        elif scale != (1, 0):
+            header.set_slope_inter(*scale)
     slope, inter = header.get_slope_inter()
     steps = volume._step[::-1]
     if steps[2] > 1 and volume._full[1] > volume._slab and volume._slab % steps[2] != 0:

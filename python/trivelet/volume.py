@@ -10,12 +10,13 @@ import ctypes
 import math
 import operator
 import re
+from functools import cached_property
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _library
+from . import _envelope, _library
 from ._arrays import OnDevice, on_device, on_host
 from ._handles import Handle, decoder_of_batches, error_of, log
 from ._streams import Readable, Source
@@ -480,6 +481,34 @@ class Volume:
         """The bytes kept beside the voxels: the header of the original file (`volh` of FORMAT.md); b"" if there are
         none."""
         return self._envelope
+
+    @cached_property
+    def _header(self) -> Optional[_envelope.Envelope]:
+        return _envelope.parse(self._envelope)
+
+    @cached_property
+    def spacing(self) -> Optional[tuple[float, ...]]:
+        """Distance of voxels along each axis but channels, in millimetres (of time: 1 if unknown, else seconds) or the
+        unit of the file; None if the header of the original file does not say it, or is of an unknown kind."""
+        found = _envelope.spacing_of(self._header)
+        if found is None:
+            return None
+        steps = dict(zip("xyzt", (d * s for d, s in zip(found, (*self._step[::-1], 1)))))
+        return tuple(steps[a] for a in self.axes if a != "c")
+
+    @cached_property
+    def affine(self) -> Optional[np.ndarray[Any, Any]]:
+        """4x4, from indices along x, y, z to millimetres to the right, anterior and superior, as of NIfTI, if the
+        original file was NIfTI or DICOM and says it; else None. Of a reduced volume it is that of its voxels, the first
+        of each group."""
+        full = _envelope.affine_of(self._header)
+        return None if full is None else full @ np.diag([*self._step[::-1], 1.0])
+
+    @cached_property
+    def scale(self) -> Optional[tuple[float, float]]:
+        """Slope and intercept that the header of the original file gives stored values: v[...] * slope + intercept.
+        (1.0, 0.0) if it has none, None if slices of DICOM files have their own. They are never applied."""
+        return _envelope.scale_of(self._header)
 
     @property
     def ndim(self) -> int:

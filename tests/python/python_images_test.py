@@ -7,6 +7,8 @@ tests/python/python_images_test.py path/to/libtrivelet.so.1 path/to/trivelet [un
 import io
 import logging
 import os
+import pickle
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,7 @@ import trivelet.napari
 
 logging.getLogger("trivelet").addHandler(logging.NullHandler())
 RANDOM = np.random.default_rng(11)
+TILTED = (0.8, 0.6, 0, -0.48, 0.64, 0.6)  # directions of rows and columns
 AFFINE = np.array([[-2, 0.1, 0, 90], [0, 2.5, 0.2, -120], [0, 0, 3, -70], [0, 0, 0, 1.0]])
 
 
@@ -150,6 +153,109 @@ class Images(unittest.TestCase):
         ((_, meta, _),) = trivelet.napari.get_reader(str(stream))(str(stream))
         self.assertEqual(meta["scale"], (2, 0.75, 0.5))
         self.assertRaises(trivelet.UnsupportedError, trivelet.nibabel_image, trivelet.encode(np.zeros((4, 4, 4, 4, 3), "u1")))
+
+    def dicom_series(self, name: str, places, *, explicit=True, big=False, **attributes) -> np.ndarray:
+        """Writes a file for each place; the pixels, from file to file."""
+        order = ">" if big else "<"
+
+        def element(group, number, vr, value):
+            value = value.encode() if isinstance(value, str) else value
+            value += (b"\0" if vr in ("UI", "OW") else b" ") * (len(value) % 2)
+            head = struct.pack(order + "HH", group, number)
+            if not explicit:
+                return head + struct.pack("<I", len(value)) + value
+            long = vr in ("OW", "SQ")
+            return head + vr.encode() + struct.pack(order + ("HI" if long else "H"), *([0] if long else []), len(value)) + value
+
+        def short(group, number, value):
+            return element(group, number, "US", struct.pack(order + "H", value))
+
+        def text(values):
+            return "\\".join(f"{v:.10g}" for v in values)
+
+        pixels = blob((len(places), 10, 14))
+        (self.folder / name).mkdir()
+        syntax = b"1.2.840.10008.1.2" + (b".2" if big else b".1" if explicit else b"") + b"\0"
+        syntax += b"\0" * (len(syntax) % 2)
+        for z, place in enumerate(places):
+            slope = attributes.get("slopes", [2.5] * len(places))[z]
+            # A sequence of undefined length stands before the place.
+            inside = element(8, 0x100, "SH", "code")
+            items = struct.pack(order + "HHI", 0xFFFE, 0xE000, 0xFFFFFFFF) + inside
+            items += struct.pack(order + "HHI", 0xFFFE, 0xE00D, 0) + struct.pack(order + "HHI", 0xFFFE, 0xE0DD, 0)
+            sequence = struct.pack(order + "HH", 8, 0x2112) + (b"SQ\0\0" if explicit else b"") + b"\xff" * 4 + items
+            data = [
+                bytes(128), b"DICM", struct.pack("<HH2sH", 2, 0x10, b"UI", len(syntax)), syntax,
+                element(8, 0x18, "UI", f"1.2.3.{z}"), sequence, element(0x18, 0x50, "DS", "4"),
+                element(0x20, 0xE, "UI", "1.2.3"), element(0x20, 0x13, "IS", str(z)),
+                element(0x20, 0x32, "DS", text(place)), element(0x20, 0x37, "DS", text(attributes.get("plane", TILTED))),
+                short(0x28, 2, 1), short(0x28, 0x10, 10), short(0x28, 0x11, 14), element(0x28, 0x30, "DS", "0.75\\0.5"),
+                short(0x28, 0x100, 16), short(0x28, 0x101, 16), short(0x28, 0x102, 15), short(0x28, 0x103, 1),
+                element(0x28, 0x1052, "DS", "-1000"), element(0x28, 0x1053, "DS", str(slope)),
+                element(0x7FE0, 0x10, "OW", pixels[z].astype(order + "i2").tobytes()),
+            ]  # fmt: skip
+            (self.folder / name / f"{z:02}.dcm").write_bytes(b"".join(data))
+        return pixels
+
+    def test_dicom(self) -> None:
+        """Place, spacing and scale are those of the NIfTI file that the program makes of the same stream."""
+        normal = np.cross(TILTED[:3], TILTED[3:])
+        line = [np.array([-90.0, 20, 5]) + 2.5 * z * normal for z in range(7)]
+        tilted = [np.array([-90.0, 20, 5]) + z * np.array([0, 0.9, 2.5]) for z in range(7)]
+        flat = (1, 0, 0, 0, 1, 0)
+        for name, places, options in (
+            ("line", line, {}),
+            ("implicit", line, {"explicit": False}),
+            ("big", line, {"big": True}),
+            ("tilted gantry", tilted, {"plane": flat}),
+            ("times", [p for p in line for _ in range(3)], {}),
+            ("a gap", line[:4] + [p + normal for p in line[4:]], {}),
+            ("one", line[:1], {}),
+            ("a localizer", line, {}),
+        ):
+            with self.subTest(name):
+                self.dicom_series(name, places, **options)
+                if name == "a localizer":
+                    self.dicom_series("other", [(0, 0, 0)], plane=(0, 1, 0, 0, 0, -1))
+                    (self.folder / "other" / "00.dcm").rename(self.folder / name / "00000.dcm")
+                stream = self.encode(self.folder / name)
+                nii = self.folder / (name + ".nii")
+                subprocess.run([PROGRAM, "decode", stream, nii], check=True, capture_output=True)
+                expected, found, volume = nibabel.load(nii), trivelet.nibabel_image(stream), trivelet.open(stream)
+                np.testing.assert_allclose(volume.affine, expected.affine, atol=2e-5)
+                np.testing.assert_allclose(found.affine, expected.affine, atol=2e-5)
+                zooms = expected.header.get_zooms()
+                np.testing.assert_allclose(volume.spacing, zooms[:3][::-1] if len(zooms) == 3 else zooms[::-1], rtol=1e-5)
+                if name != "tilted gantry":  # nibabel takes the length of the step, which is not along the normal
+                    np.testing.assert_allclose(found.header.get_zooms(), zooms, rtol=1e-5)
+                self.assertEqual(volume.scale, (2.5, -1000.0))
+                np.testing.assert_array_equal(found.get_fdata(), expected.get_fdata())
+        self.dicom_series("slopes", line, slopes=[1, 2, 3, 4, 5, 6, 7])
+        stream = self.encode(self.folder / "slopes")
+        self.assertIsNone(trivelet.open(stream).scale)
+        with self.assertWarnsRegex(UserWarning, "slopes of their own"):
+            trivelet.nibabel_image(stream)
+        volume = trivelet.open(self.encode(self.folder / "line", "--transform", "wavelet")).at(reduce=1)
+        np.testing.assert_allclose(volume.spacing[1:], (1.5, 1.0))
+        self.assertRegex(pickle.loads(pickle.dumps(volume)).__repr__(), "reduce=1")
+
+    def test_nifti_place(self) -> None:
+        """Without nibabel, from either matrix; None where the header has none."""
+        array = blob((8, 7, 6))
+        affine = AFFINE @ np.diag([-1, 1, 1, 1])  # no half turn, of which readers round the quaternion differently
+        for name, codes in (("s.nii", (0, 2)), ("q.nii", (1, 0)), ("none.nii", (0, 0))):
+            image = nibabel.Nifti1Image(array, affine)
+            image.set_qform(affine, codes[0])
+            image.set_sform(affine, codes[1])
+            nibabel.save(image, self.folder / name)
+            volume = trivelet.open(self.encode(self.folder / name))
+            if name == "none.nii":
+                self.assertIsNone(volume.affine)
+            else:
+                np.testing.assert_allclose(volume.affine, nibabel.load(self.folder / name).affine, atol=1e-5)
+            self.assertEqual(volume.scale, (1.0, 0.0))
+        volume = trivelet.open(trivelet.encode(array))
+        self.assertEqual((volume.affine, volume.spacing, volume.scale), (None, None, (1.0, 0.0)))
 
     def test_layers(self) -> None:
         array = blob((600, 500, 6))
