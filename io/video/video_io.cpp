@@ -138,8 +138,11 @@ namespace {
 /// Frames converted on their way to another writer.
 class ConvertingWriter final : public FrameWriter {
  public:
-  ConvertingWriter(std::unique_ptr<FrameConverter> converter, Writer writer)
-      : converter_(std::move(converter)), writer_(std::move(writer)), one_(converter_->info(), 1) {
+  ConvertingWriter(std::unique_ptr<FrameConverter> converter, Writer writer, std::string remark = {})
+      : remark_(std::move(remark)),
+        converter_(std::move(converter)),
+        writer_(std::move(writer)),
+        one_(converter_->info(), 1) {
     one_.set_frames(1);
   }
   void write(const Gop& gop, int index) override {
@@ -149,12 +152,47 @@ class ConvertingWriter final : public FrameWriter {
   void complete() override { writer_->complete(); }
   void finish() override { writer_->finish(); }
   std::string result() const override { return writer_->result(); }
-  std::vector<std::string> remarks() const override { return writer_->remarks(); }
+  std::vector<std::string> remarks() const override {
+    std::vector<std::string> all = writer_->remarks();
+    if (!remark_.empty()) all.push_back(remark_);
+    return all;
+  }
 
  private:
+  std::string remark_;
   std::unique_ptr<FrameConverter> converter_;
   Writer writer_;
   Gop one_;
+};
+
+/// More bits a sample: values times a power of two, so that white stays white and nothing is lost.
+class Widener final : public FrameConverter {
+ public:
+  Widener(const VideoInfo& from, int bits) : to_(from), shift_(bits - from.format.bits) { to_.format.bits = bits; }
+  const VideoInfo& info() const override { return to_; }
+
+  void convert(const Gop& from, int index, Gop& to, int to_index) override {
+    for (int c = 0; c < from.components(); ++c) {
+      const VolumeView in = from.plane(c);
+      const MutableVolumeView out = to.plane(c);
+      for (int y = 0; y < in.shape.height; ++y)
+        for (int x = 0; x < in.shape.width; ++x) {
+          const unsigned value = sample(in.row(index, y), x, in.bytes_per_sample) << shift_;
+          std::byte* to_sample = out.row(to_index, y) + x * out.bytes_per_sample;
+          to_sample[0] = static_cast<std::byte>(value);
+          if (out.bytes_per_sample == 2) to_sample[1] = static_cast<std::byte>(value >> 8);
+        }
+    }
+    to.times()[static_cast<std::size_t>(to_index)] = from.times()[static_cast<std::size_t>(index)];
+  }
+
+ private:
+  static unsigned sample(const std::byte* row, int x, int bytes) {
+    const std::byte* at = row + x * bytes;
+    return std::to_integer<unsigned>(at[0]) | (bytes == 2 ? std::to_integer<unsigned>(at[1]) << 8 : 0);
+  }
+  VideoInfo to_;
+  int shift_;
 };
 
 /// Frames on their way to another writer, as often as they last.
@@ -224,19 +262,42 @@ bool writes_picture(const std::string& path, const std::string& format) {
   return ffmpeg != nullptr && ffmpeg->writes_picture(path, format);
 }
 
-/// What frames of `info` become on their way into the output.
-VideoInfo converted_info(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
-  const OutputFormat* known = known_format(path, options.format);
+/// What the output takes without conversion, as far as FFmpeg knows. The arguments must outlive it.
+Holds holds_of(const std::string& path, const WriterOptions& options) {
   const FfmpegAdapter* ffmpeg = ffmpeg_adapter(path);
   require(ffmpeg != nullptr, ErrorKind::kUnsupported,
           path + ": this build has no FFmpeg, which converts to " + options.pixel_format);
-  const Holds holds = [&](const VideoInfo& candidate) {
+  return [&path, &options, ffmpeg, known = known_format(path, options.format)](const VideoInfo& candidate) {
     return known ? known->holds == nullptr || known->holds(candidate)
                  : ffmpeg->output_holds(path, candidate, options.format, options);
   };
+}
+
+/// Bits a sample that frames get before FFmpeg converts them, because it has no pixels of as many as they have (7, 11,
+/// 13 or 15, for example). 0: they need none.
+int bits_to_convert(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  const Holds holds = holds_of(path, options);
+  const bool is_auto = options.pixel_format == "auto";
+  const PixelFormat wanted = is_auto ? info.format : samples_of(options.pixel_format);
+  if (info.format.is_signed || (is_auto ? holds(info) : wanted == info.format)) return 0;
+  const auto is_known = [&](const VideoInfo& v) {
+    return ffmpeg_adapter(path)->nearest(v, [&](const VideoInfo& c) { return c.format == v.format; }).has_value();
+  };
+  if (is_known(info)) return 0;
+  int first = 0;
+  for (VideoInfo wide = info; ++wide.format.bits <= 16;) {
+    if (is_auto ? holds(wide) : wide.format == wanted) return wide.format.bits;
+    if (first == 0 && is_known(wide)) first = wide.format.bits;
+  }
+  return first;
+}
+
+/// What frames of `info` become on their way into the output.
+VideoInfo converted_info(const std::string& path, const VideoInfo& info, const WriterOptions& options) {
+  const Holds holds = holds_of(path, options);
   if (options.pixel_format == "auto") {
     if (holds(info)) return info;
-    std::optional<VideoInfo> nearest = ffmpeg->nearest(info, holds);
+    std::optional<VideoInfo> nearest = ffmpeg_adapter(path)->nearest(info, holds);
     require(nearest.has_value(), ErrorKind::kUnsupported,
             path + ": the output holds nothing that FFmpeg can convert " + to_string(info.format) + " to");
     return *nearest;
@@ -257,6 +318,14 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
     WriterOptions even = options;
     even.constant_rate = false;
     return std::make_unique<ConstantRateWriter>(info, open_writer(path, info, even));
+  }
+  if (const int bits = options.pixel_format.empty() ? 0 : bits_to_convert(path, info, options); bits > 0) {
+    auto widener = std::make_unique<Widener>(info, bits);
+    Writer writer = open_writer(path, widener->info(), options);
+    return std::make_unique<ConvertingWriter>(
+        std::move(widener), std::move(writer),
+        "samples of " + std::to_string(info.format.bits) + " bits (these are of " + std::to_string(bits) +
+            " bits, every value times " + std::to_string(1 << (bits - info.format.bits)) + ")");
   }
   if (const std::optional<NumberedName> names = NumberedName::parse(path);
       names && writes_picture(path, options.format)) {

@@ -531,6 +531,32 @@ def test_pnm(folder: Path) -> None:
     run("encode", path, coded, "-y", code=4)
 
 
+def test_odd_depths(folder: Path) -> None:
+    """Of depths for which FFmpeg has no pixels, --pix-fmt writes wider ones, with values times a power of two."""
+    coded, out, raw = folder / "deep.tvl", folder / "deep.mkv", folder / "deep.raw"
+    for bits in (7, 11, 13, 15):
+        most = (1 << bits) - 1
+        values = [most * i // 255 for i in range(256)]
+        (folder / "deep.pgm").write_bytes(
+            b"P5\n16 16\n%d\n" % most + b"".join(v.to_bytes(1 + (most > 255), "big") for v in values))
+        run("encode", folder / "deep.pgm", coded, "-y", "--lossless")
+        said = run("decode", coded, out, "-y", code=5)
+        check("--pix-fmt auto" in said, f"{bits} bits: {said}")
+        for name, wide, options in (("deep.mkv", {11: 12}.get(bits, 8 if bits == 7 else 16), ("auto",)),
+                                    ("deep.png", 8 if bits == 7 else 16, ("auto",)), ("deep.mkv", 16, ("gray16le",)),
+                                    ("d%02d.tif", 8 if bits == 7 else 16, ("auto",))):  # fmt: skip
+            said = run("decode", coded, folder / name, "-y", "--pix-fmt", *options)
+            found = ffmpeg("-i", folder / name, "-f", "rawvideo", "-pix_fmt", "gray" if wide == 8 else "gray16le", "-").stdout
+            found = list(found) if wide == 8 else list(struct.unpack("<256H", found))
+            # 12 bits come as 16 from FFmpeg, which repeats the upper bits in the lower ones.
+            times, shift = 1 << (wide - bits), 16 - wide if wide == 12 else 0
+            check([v >> shift for v in found] == [v * times for v in values], f"{bits} bits as {name}, {options}: {found[-4:]}")
+            if options == ("auto",):
+                check(f"of {wide} bits, every value times {times}" in said, f"{bits} bits as {name}: {said}")
+    run("decode", coded, raw, "-y")
+    check(len(raw.read_bytes()) == 512, "raw samples are as they are")
+
+
 def test_bmp(folder: Path) -> None:
     """Lines that are missing from runs are damage; FFmpeg makes black ones."""
     path, coded = folder / "runs.bmp", folder / "runs.tvl"
@@ -548,6 +574,17 @@ def test_bmp(folder: Path) -> None:
     path.write_bytes(bmp(2, 4, b"\0\4\x12\x34\0\0"))
     run("encode", path, coded, "-y", code=4)
     run("encode", path, coded, "-y", "--recover")
+    # Bits of colours that FFmpeg does not know are no damage; masks that make no sense are.
+    for name, header, bits, masks, code in (
+        ("usual", 40, 32, (0xFF0000, 0xFF00, 0xFF), 0), ("alpha", 56, 32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000), 0),
+        ("ten bits", 56, 32, (0x3FF00000, 0xFFC00, 0x3FF, 0xC0000000), 5), ("V5", 124, 32, (0xFF00, 0xFF0000, 0xFF, 0), 5),
+        ("high nibbles", 40, 16, (0xF000, 0xF00, 0xF0), 5), ("none", 40, 32, (0, 0, 0), 4),
+        ("one in the other", 40, 32, (0xFF00, 0xFF00, 0xFF), 4), ("Huffman", 64, 1, (0, 0, 0), 5)):  # fmt: skip
+        head = struct.pack("<IiiHHIIiiII", header, 4, 4, 1, bits, 3, 64, 0, 0, 0, 0) + struct.pack(f"<{len(masks)}I", *masks)
+        head = head.ljust(header, b"\0")
+        path.write_bytes(struct.pack("<2sIHHI", b"BM", 78 + len(head), 0, 0, 14 + len(head)) + head + bytes(range(64)))
+        said = run("encode", path, coded, "-y", code=code)
+        check(("which FFmpeg does not read" in said) == (code == 5), f"bits of colours, {name}: {said}")
 
 
 def test_damaged(folder: Path) -> None:
@@ -591,6 +628,7 @@ def main() -> int:
         test_misread(folder)
         test_bgra(folder)
         test_pnm(folder)
+        test_odd_depths(folder)
         test_bmp(folder)
         test_damaged(folder)
     print("failed" if failures else "passed")

@@ -1,9 +1,11 @@
-// BMP: its density and colour profile, and whether lines are missing from what is coded in runs. Sources: the headers
-// BITMAPINFOHEADER and BITMAPV5HEADER of Windows.
+// BMP: its density and colour profile, whether lines are missing from what is coded in runs, and what FFmpeg does not
+// read. Sources: the headers BITMAPINFOHEADER and BITMAPV5HEADER of Windows, BITMAPINFOHEADER2 of OS/2.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <cstdio>
+#include <string>
 
 #include "io/source.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
@@ -52,6 +54,38 @@ bool lacks_lines(const BmpBytes& bytes, std::uint64_t at, bool in_halves, std::u
   return line + 1 < lines;
 }
 
+using Masks = std::array<std::uint32_t, 3>;  // of red, green and blue
+
+/// Whether FFmpeg's decoder has pixels like these.
+bool is_usual(const Masks& masks, std::uint32_t bits) {
+  constexpr std::uint32_t k0 = 0xFF, k1 = 0xFF00, k2 = 0xFF0000, k3 = 0xFF000000;
+  constexpr std::array<Masks, 4> kOf32 = {{{k3, k2, k1}, {k2, k1, k0}, {k1, k2, k3}, {k0, k1, k2}}};
+  constexpr std::array<Masks, 3> kOf16 = {{{0xF800, 0x7E0, 0x1F}, {0x7C00, 0x3E0, 0x1F}, {0xF00, 0xF0, 0xF}}};
+  if (bits == 32) return std::find(kOf32.begin(), kOf32.end(), masks) != kOf32.end();
+  return bits != 16 || std::find(kOf16.begin(), kOf16.end(), masks) != kOf16.end();
+}
+
+/// Masks that make sense: each has bits, and none has those of another.
+bool is_possible(const Masks& m) {
+  return m[0] != 0 && m[1] != 0 && m[2] != 0 && (m[0] & m[1]) == 0 && (m[0] & m[2]) == 0 && (m[1] & m[2]) == 0;
+}
+
+/// What FFmpeg refuses as damaged, or takes for bits as they are.
+void find_unread(const BmpBytes& bytes, PictureFile& picture) {
+  constexpr std::uint32_t kOs2Header = 64, kMasks = 3, kHuffman = 3;
+  const std::uint32_t bits = bytes.number(28, 2), coding = bytes.number(30, 4);
+  if (bytes.number(14, 4) == kOs2Header && coding == kHuffman && bits == 1) {
+    picture.unread = "a BMP picture of OS/2 in Huffman's code";
+    picture.misread = true;
+  } else if (coding == kMasks) {
+    const Masks masks = {bytes.number(54, 4), bytes.number(58, 4), bytes.number(62, 4)};
+    if (is_usual(masks, bits) || !is_possible(masks)) return;
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "%X, %X and %X", masks[0], masks[1], masks[2]);
+    picture.unread = std::string("a BMP picture with red, green and blue in the bits ") + text.data();
+  }
+}
+
 }  // namespace
 
 PictureFile describe_bmp(const InputBytes& file) {
@@ -62,6 +96,7 @@ PictureFile describe_bmp(const InputBytes& file) {
   PictureFile picture;
   const std::uint32_t header = bytes.number(14, 4);
   if (header < kInfoHeader) return picture;
+  find_unread(bytes, picture);
   name_density(bytes.number(38, 4) * kMetresOfInch, bytes.number(42, 4) * kMetresOfInch, picture);
   if (header >= kV5Header) {
     const std::uint32_t colours = bytes.number(14 + 56, 4);
