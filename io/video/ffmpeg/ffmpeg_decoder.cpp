@@ -2,9 +2,6 @@
 // of more than 8 bits are at the upper end of 16.
 #include "io/video/ffmpeg/ffmpeg_decoder.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -25,6 +22,7 @@ typedef struct CUstream_st* CUstream;
 #include "io/video/ffmpeg/ffmpeg_extras.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
+#include "io/video/held_messages.h"
 
 namespace trivelet::io {
 
@@ -134,34 +132,6 @@ std::string Complaints::summary() const {
          "; it decoded what it read all the same";
 }
 
-namespace {
-
-/// While it lives what libraries print by themselves is not shown: libjxl tells of what it refuses on standard error,
-/// and we in an error of our own.
-class NoMessages {
- public:
-  explicit NoMessages(bool on) {
-    if (!on) return;
-    std::fflush(stderr);
-    kept_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (kept_ >= 0 && nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
-    if (nowhere >= 0) ::close(nowhere);
-  }
-  ~NoMessages() {
-    if (kept_ < 0) return;
-    ::dup2(kept_, STDERR_FILENO);
-    ::close(kept_);
-  }
-  NoMessages(const NoMessages&) = delete;
-  NoMessages& operator=(const NoMessages&) = delete;
-
- private:
-  int kept_ = -1;
-};
-
-}  // namespace
-
 PictureDecoder::PictureDecoder(const std::string& path, Source source, const std::string& demuxer,
                                const ReaderOptions& options, int threads, AVBufferRef* device,
                                std::shared_ptr<Complaints> complaints)
@@ -245,7 +215,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
     colours.push_back({p.color_primaries, p.color_trc, p.color_space, p.color_range});
   }
   {
-    const NoMessages silence(input_->nb_streams > 0 && input_->streams[0]->codecpar->codec_id == AV_CODEC_ID_JPEGXL);
+    const HeldMessages held(input_->nb_streams > 0 && input_->streams[0]->codecpar->codec_id == AV_CODEC_ID_JPEGXL);
     code = avformat_find_stream_info(input_.get(), nullptr);
   }
   if (io_) io_->rethrow();
@@ -353,7 +323,7 @@ bool PictureDecoder::begins_behind_damage() {
 
 AVFrame* PictureDecoder::next() {
   if (recovered_) return nullptr;
-  const NoMessages silence(codec_->codec->name == std::string_view("libjxl"));
+  const HeldMessages held(codec_->codec->name == std::string_view("libjxl"));
   for (;;) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
     if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
