@@ -22,6 +22,7 @@
 #include "apps/video/video.h"
 #include "codec/threads/stopwatch.h"
 #include "io/md5.h"
+#include "io/video/video_io.h"
 #include "trivelet/streams.h"
 
 namespace trivelet::cli {
@@ -34,6 +35,7 @@ struct BatchFile {
   std::string input;
   std::string name;  ///< of the input, below the folder that was named
   std::string output{};
+  bool found = false;  ///< in a folder, not named
 };
 
 enum class State { kDone, kSkipped, kOther, kFailed };
@@ -83,7 +85,7 @@ void find_inputs(const fs::path& folder, const fs::path& below, std::vector<Batc
     if (fs::is_directory(path) && !is_study(path)) {
       if (!fs::is_symlink(path)) find_inputs(path, name, found);  // links can lead in circles
     } else if (fs::is_directory(path) || fs::is_regular_file(path)) {
-      found.push_back({path.string(), name.string()});
+      found.push_back({path.string(), name.string(), {}, true});
     }
   }
 }
@@ -167,6 +169,11 @@ std::string report_text(const std::string& command, const std::vector<Outcome>& 
   return json.text();
 }
 
+/// A file that was found and is neither film, picture nor volume is no failure.
+bool is_other(const Outcome& outcome, const Error& e) {
+  return outcome.file.found && dynamic_cast<const io::NoPictures*>(&e) != nullptr;
+}
+
 /// Runs the work and keeps what went wrong.
 void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
   const auto failed = [&](int code, const std::string& what) {
@@ -181,7 +188,10 @@ void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
     outcome.code = work.run(outcome.file.input, outcome.file.output);
     if (outcome.code != kExitDone) outcome.state = State::kFailed;
   } catch (const Error& e) {
-    failed(exit_code(e.kind()), e.what());
+    if (!is_other(outcome, e)) return failed(exit_code(e.kind()), e.what());
+    outcome.state = State::kOther;
+    outcome.error = in_options(e.what());
+    log::warn("{}; it is left", outcome.error);
   } catch (const std::bad_alloc&) {
     failed(kExitNoMemory, "out of memory");
   } catch (const fs::filesystem_error& e) {
@@ -204,8 +214,9 @@ std::vector<Outcome> name_outputs(std::vector<BatchFile> files, const BatchOptio
             (fs::path(options.folder) / name.parent_path() / work.output_name(file.input, name.filename().string()))
                 .string();
       } catch (const Error& e) {
-        outcome.state = State::kFailed;
-        outcome.code = exit_code(e.kind());
+        const bool other = is_other(outcome, e);
+        outcome.state = other ? State::kOther : State::kFailed;
+        outcome.code = other ? kExitDone : exit_code(e.kind());
         outcome.error = in_options(e.what());
       }
     }
@@ -224,6 +235,7 @@ std::vector<Outcome> name_outputs(std::vector<BatchFile> files, const BatchOptio
 void handle(const BatchOptions& options, const BatchWork& work, const std::string& number, Outcome& outcome) {
   const BatchFile& file = outcome.file;
   if (outcome.state == State::kFailed) return report_failure(file.input, outcome.error);
+  if (outcome.state == State::kOther && !outcome.error.empty()) log::warn("{}; it is left", outcome.error);
   if (outcome.state != State::kDone) return;
   if (options.skip_existing && fs::exists(file.output)) {
     outcome.state = State::kSkipped;

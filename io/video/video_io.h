@@ -27,6 +27,13 @@
 
 namespace trivelet::io {
 
+/// The input is neither film nor picture: FFmpeg finds no pictures in it (a sound), or does not know it, and its name
+/// is none of a film or picture either (a text).
+class NoPictures : public Error {
+ public:
+  using Error::Error;
+};
+
 class FrameReader {
  public:
   virtual ~FrameReader() = default;

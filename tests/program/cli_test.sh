@@ -198,24 +198,40 @@ cp clip.y4m archive/a.y4m
 cp clip.y4m archive/reels/b.y4m
 printf 'P5 4 2 255 01234567' >archive/scan.pgm
 echo words >archive/notes.txt
+: >archive/empty.txt
+echo words >archive/torn.mp4
+left=0
+if "$trivelet" --version | grep -q "FFmpeg yes"; then left=2; fi
 expect 5 encode archive --recursive --out-dir coded --lossless --verify --report report.json
 check "what a folder gives" test "$(cd coded && find . -type f | sort | tr '\n' ' ')" = "./a.y4m.tvl ./reels/b.y4m.tvl ./scan.pgm.tvl "
 if have python3; then
-  check "the report" python3 - report.json archive coded <<'END'
+  check "the report" python3 - report.json archive coded $left <<'END'
 import hashlib, json, pathlib, sys
 report = json.load(open(sys.argv[1]))
 files = {f["input"]: f for f in report["files"]}
-assert (report["done"], report["failed"], report["skipped"]) == (3, 1, 0), report
+left = int(sys.argv[4])  # without FFmpeg they are failures
+assert (report["done"], report["failed"], report["other"], report["skipped"]) == (3, 3 - left, left, 0), report
 for name in ("archive/a.y4m", "archive/reels/b.y4m", "archive/scan.pgm"):
     f = files[name]
     assert f["state"] == "done" and f["verified"], f
     for end in ("input", "output"):
         data = pathlib.Path(f[end]).read_bytes()
         assert f[end + "_md5"] == hashlib.md5(data).hexdigest() and f[end + "_bytes"] == len(data), f
-assert files["archive/notes.txt"]["state"] == "failed" and files["archive/notes.txt"]["error"], files["archive/notes.txt"]
+for name in ("notes.txt", "empty.txt"):
+    f = files["archive/" + name]
+    assert f["state"] == ("other" if left else "failed") and (f["warnings"] if left else f["error"]), f
+torn = files["archive/torn.mp4"]  # named like a film, so it is none of another kind
+assert torn["state"] == "failed" and torn["error"], torn
 END
 fi
-rm archive/notes.txt report.json
+if [ $left -gt 0 ]; then
+  rm archive/torn.mp4
+  expect 0 encode archive --recursive --out-dir coded --lossless -y
+  expect_text err.txt '^3 done, 0 skipped, 0 failed, 2 other files left$'
+  expect_text err.txt "warning: archive/notes.txt is no video that FFmpeg knows.*it is left"
+  expect 5 encode archive/notes.txt --out-dir coded -y  # which was named
+fi
+rm -f archive/*.txt archive/torn.mp4 report.json
 cp coded/a.y4m.tvl before.tvl
 rm coded/scan.pgm.tvl
 expect 0 encode archive --recursive --out-dir coded --lossless --skip-existing --report report.json

@@ -132,6 +132,17 @@ std::string Complaints::summary() const {
          "; it decoded what it read all the same";
 }
 
+namespace {
+
+/// Of a file that no demuxer knows. Its name decides whether it may be a film or picture that is damaged.
+[[noreturn]] void fail_unknown(const std::string& path, ErrorKind kind, const std::string& what) {
+  const AVOutputFormat* const like = av_guess_format(nullptr, path.c_str(), nullptr);
+  if (like != nullptr && like->video_codec != AV_CODEC_ID_NONE) fail(kind, what);
+  throw NoPictures(kind, what);
+}
+
+}  // namespace
+
 PictureDecoder::PictureDecoder(const std::string& path, Source source, const std::string& demuxer,
                                const ReaderOptions& options, int threads, AVBufferRef* device,
                                std::shared_ptr<Complaints> complaints)
@@ -175,9 +186,10 @@ const AVInputFormat* PictureDecoder::probe_format(const std::string& url) {
   const AVInputFormat* format = nullptr;
   const int code = av_probe_input_buffer2(io_->context(), &format, url.c_str(), nullptr, 0, 0);
   io_->rethrow();
-  require(code >= 0 || source_->position() > 0, ErrorKind::kBadStream, name_ + " is empty");
-  require(code >= 0, ErrorKind::kUnsupported,
-          name_ + " is no video that FFmpeg knows (raw samples need a size and a pixel format)");
+  if (code < 0 && source_->position() == 0) fail_unknown(name_, ErrorKind::kBadStream, name_ + " is empty");
+  if (code < 0)
+    fail_unknown(name_, ErrorKind::kUnsupported,
+                 name_ + " is no video that FFmpeg knows (raw samples need a size and a pixel format)");
   return format;
 }
 
@@ -221,7 +233,8 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   if (io_) io_->rethrow();
   if (code < 0) av_fail(code, name_ + ": FFmpeg finds no stream parameters", ErrorKind::kBadStream, log_.take());
   const int index = main_video(*input_, options.stream, name_);
-  if (index < 0) fail(ErrorKind::kUnsupported, name_ + ": no video stream in this " + input_->iformat->name + " file");
+  if (index < 0)
+    throw NoPictures(ErrorKind::kUnsupported, name_ + ": no video stream in this " + input_->iformat->name + " file");
   for (unsigned i = 0; i < input_->nb_streams; ++i)
     if (static_cast<int>(i) != index) input_->streams[i]->discard = AVDISCARD_ALL;
   stream_ = input_->streams[index];
