@@ -34,7 +34,12 @@ std::unique_ptr<ReadPlan> make_plan(const PlanOptions& options, const Common& co
   return std::make_unique<ReadPlan>(bytes, part_params(options.input, d, common));
 }
 
-/// Where ranges of a stream are in a film, and the headers that locate its packets.
+/// Between the headers of two packets of pictures lie those of sound. Another request, with its headers of HTTP, would
+/// cost more than so few bytes.
+constexpr std::uint64_t kGap = 1024;
+
+/// Where ranges of a stream are in a film, and the headers that locate its packets. What lies close together is one
+/// range.
 std::vector<ByteRange> in_film(const io::MatroskaSource& film, const std::vector<ByteRange>& ranges) {
   std::vector<ByteRange> all = film.structure();
   for (const ByteRange& range : ranges)
@@ -42,7 +47,7 @@ std::vector<ByteRange> in_film(const io::MatroskaSource& film, const std::vector
   std::sort(all.begin(), all.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   std::vector<ByteRange> merged;
   for (const ByteRange& r : all)
-    if (!merged.empty() && r.offset <= merged.back().offset + merged.back().size)
+    if (!merged.empty() && r.offset <= merged.back().offset + merged.back().size + kGap)
       merged.back().size = std::max(merged.back().size, r.offset + r.size - merged.back().offset);
     else
       merged.push_back(r);
@@ -108,7 +113,7 @@ Action define_plan(Command& app, Common& common) {
   app.add_footer(
       "Prints a line for every range: its first byte and its length. A file that holds only these ranges decodes "
       "with\nthe same options. For a film in Matroska these are the data of its pictures, and the headers of all "
-      "packets,\nwhich locate those of the pictures.");
+      "packets,\nwhich locate those of the pictures; ranges with at most 1,024 bytes between them are one.");
   return [options, &common] { return naming(options->input, [&] { return run(*options, common); }); };
 }
 

@@ -41,6 +41,14 @@ std::string quality_of_cut(const RewriteResult& result) {
   return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;
 }
 
+/// Whether the options keep all of the stream, in a file of the same kind.
+bool copies_all(const TruncateOptions& o, const Command& app) {
+  for (const char* option : {"--size", "--bpp", "--bitrate", "--psnr", "--layers", "--reduce", "--temporal-reduce",
+                             "--frames", "--keep-partial", "--audio", "--only-video", "--tracks-from", "--map"})
+    if (app.typed(option)) return false;
+  return is_matroska_name(o.input) == is_matroska_name(o.output);
+}
+
 /// Bytes are copied, so several processes would wait for the same disk: the first one does it, the others wait.
 int run(const std::string& command, const TruncateOptions& options, const Common& common, const Command& app) {
   const std::unique_ptr<Processes> processes = start_processes(command);
@@ -49,6 +57,9 @@ int run(const std::string& command, const TruncateOptions& options, const Common
     return kExitDone;
   }
   const JobCall others(processes.get());
+  if (copies_all(options, app))
+    log::warn("'{}' will be a copy of the whole stream: --reduce, --temporal-reduce, --frames or --layers take a part",
+              options.output);
   check_output(options.input, options.output, true);
   RewriteParams params;
   if (!options.size.empty()) {

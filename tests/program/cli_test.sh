@@ -202,7 +202,7 @@ echo words >archive/notes.txt
 echo words >archive/torn.mp4
 left=0
 if "$trivelet" --version | grep -q "FFmpeg yes"; then left=2; fi
-expect 5 encode archive --recursive --out-dir coded --lossless --verify --report report.json
+expect $((left > 0 ? 4 : 5)) encode archive --recursive --out-dir coded --lossless --verify --report report.json
 check "what a folder gives" test "$(cd coded && find . -type f | sort | tr '\n' ' ')" = "./a.y4m.tvl ./reels/b.y4m.tvl ./scan.pgm.tvl "
 if have python3; then
   check "the report" python3 - report.json archive coded $left <<'END'
@@ -604,6 +604,13 @@ expect 0 decode lossy.tvl layers.yuv --max-layers 1
 check "--max-layers" test "$(size_of layers.yuv)" -eq $((10 * frame))
 expect 5 decode lossy.tvl memory.yuv --max-memory 1k
 check "a refused stream left a file" test ! -e memory.yuv -a ! -e memory.yuv.part
+
+section "extract without a part"
+expect 0 encode clip.y4m planned.tvl -y --transform wavelet
+expect 0 extract planned.tvl whole.tvl
+expect_text err.txt "warning: 'whole.tvl' will be a copy of the whole stream"
+expect 0 extract planned.tvl whole.tvl --frames 0: -y
+check "a part was asked for" test -z "$(grep "copy of the whole" err.txt)"
 
 section "plan"
 expect 0 encode clip.y4m planned.tvl -y --gop 4 --motion off

@@ -259,6 +259,9 @@ def test_pipe_and_plan(folder: Path) -> None:
     for options in ([], ["--frames", "20:30"], ["--reduce", "1"]):
         plan = json.loads(run("plan", mkv, "--json", *options))
         check(plan["bytes"] < len(whole) and sum(r["bytes"] for r in plan["ranges"]) == plan["bytes"], "plan: bytes")
+        ends = [0, *(r["offset"] + r["bytes"] for r in plan["ranges"])]
+        apart = [r["offset"] - end for r, end in zip(plan["ranges"], ends)]
+        check(all(gap > 1024 for gap in apart[1:]), f"plan {options}: ranges with little between them are one: {apart}")
         sparse = bytearray(len(whole))
         for r in plan["ranges"]:
             sparse[r["offset"] : r["offset"] + r["bytes"]] = whole[r["offset"] : r["offset"] + r["bytes"]]
