@@ -268,6 +268,24 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
   set_affine(info, h, first_axis);
 }
 
+/// Whether the first axis is one of values (colours, components, directions of diffusion) and not of space.
+bool begins_with_values(const NrrdHeader& h) {
+  if (h.sizes.size() < 3) return false;
+  const std::string kind = h.kinds.empty() ? "" : h.kinds[0];
+  const bool no_direction = h.directions.size() == h.sizes.size() && h.directions[0].empty();
+  return no_direction || kind.find("color") != std::string::npos || kind.find("vector") != std::string::npos ||
+         kind == "complex" || kind == "list";
+}
+
+/// Of more values than a voxel has here.
+void remark_on_values(VolumeLayout& layout, const NrrdHeader& h) {
+  if (!begins_with_values(h) || h.sizes[0] < 2) return;
+  layout.info.has_other_place = false;  // which this says, too
+  layout.remarks.push_back("the first axis has " + std::to_string(h.sizes[0]) +
+                           " values and is none of space: files of other formats have it first as well, with neither "
+                           "the directions nor the origin of the others");
+}
+
 /// Names of the data files, in order.
 std::vector<std::string> data_files(const NrrdHeader& h, const std::string& name, const Limits& limits) {
   if (!h.listed.empty()) return h.listed;
@@ -333,20 +351,12 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   require(h.has_endian || bytes_of(info.voxel.type) == 1, ErrorKind::kBadStream,
           file.path + ": the byte order (endian) of " + h.type + " is missing");
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;
-  // A first axis of colours or components is not one of space.
-  std::size_t first_axis = 0;
-  if (h.sizes.size() >= 3 && h.sizes[0] >= 2 && h.sizes[0] <= 4) {
-    const std::string kind = h.kinds.empty() ? "" : h.kinds[0];
-    const bool no_direction = h.directions.size() == h.sizes.size() && h.directions[0].empty();
-    if (no_direction || kind.find("color") != std::string::npos || kind.find("vector") != std::string::npos ||
-        kind == "complex" || kind == "list") {
-      first_axis = 1;
-      info.voxel.channels = static_cast<int>(h.sizes[0]);
-    }
-  }
+  const std::size_t first_axis = begins_with_values(h) && h.sizes[0] >= 2 && h.sizes[0] <= 4 ? 1 : 0;
+  if (first_axis > 0) info.voxel.channels = static_cast<int>(h.sizes[0]);
   set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
   set_geometry(info, h, first_axis);
   set_units(layout, h, first_axis);
+  if (first_axis == 0) remark_on_values(layout, h);
 
   require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kUnsupported,
           file.path + ": byte skip -1 in compressed data");

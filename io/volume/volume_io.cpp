@@ -462,15 +462,12 @@ VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remar
     files.push_back(std::move(f));
   }
   require(!files.empty(), ErrorKind::kBadStream, "a volume without files");
-  if (envelope.format == "dicom") {
-    VolumeLayout layout = dicom_layout(files);
-    if (remarks) *remarks = std::move(layout.remarks);
-    return layout.info;
-  }
   const std::string format = envelope.format.rfind("nifti", 0) == 0 ? "nifti" : envelope.format;
-  require(format == "nifti" || format == "nrrd" || format == "metaimage", ErrorKind::kBadStream,
+  require(format == "nifti" || format == "nrrd" || format == "metaimage" || format == "dicom", ErrorKind::kBadStream,
           "the header of a volume in an unknown format, '" + format.substr(0, 40) + "'");
-  return volume_layout(files.front(), format, {}).info;
+  VolumeLayout layout = format == "dicom" ? dicom_layout(files) : volume_layout(files.front(), format, {});
+  if (remarks) *remarks = std::move(layout.remarks);
+  return layout.info;
 }
 
 // ---------------------------------------------------------------------------------------------------------------- raw
@@ -679,7 +676,7 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
             file.path + ": names its data file '" + printable(name.substr(0, 200)) + "' twice");
     const Opener open = file.neighbour(name);
     require(static_cast<bool>(open), ErrorKind::kIo, file.path + ": its data file '" + name + "' is missing");
-    if (fs::path(name).lexically_normal() != base_name(name))
+    if (file.may_unpack && fs::path(name).lexically_normal() != base_name(name))
       layout.remarks.push_back("its data file '" + name + "' is in another folder; decoding puts it beside the header");
     add(name, open, 0, bytes / names.size());
   }

@@ -140,7 +140,24 @@ def test_nrrd(folder):
     check(nifti_matrix(folder / "t.nii") is not None, "the place behind NRRD")
 
 
-for test in (test_dicom, test_metaimage, test_nrrd):
+def test_nrrd_of_values(folder):
+    """Diffusion: a first axis of more values than a voxel has is none of space, which is said. Four are a voxel's."""
+    for count, kinds in ((7, "list domain domain domain"), (7, ""), (4, "list domain domain domain"), (1, "list domain domain domain")):
+        head = ["NRRD0005", "type: uint8", "dimension: 4", "space: right-anterior-superior", f"sizes: {count} 5 4 3",
+                "space directions: none (2,0,0) (0,2,0) (0,0,3)", "space origin: (1,2,3)", "encoding: raw"]  # fmt: skip
+        head += [f"kinds: {kinds}"] if kinds else []
+        data = bytes(i % 251 for i in range(60 * count))
+        (folder / "d.nrrd").write_bytes("\n".join(head).encode() + b"\n\n" + data)
+        said = run("encode", folder / "d.nrrd", folder / "v.tvl", "-y")
+        other = run("decode", folder / "v.tvl", folder / "d.nii" if count != 4 else folder / "d.raw", "-y")
+        for text in (said, other):
+            check(("the first axis has 7 values and is none of space" in text) == (count == 7), f"{count} values, {kinds}: {text}")
+        check("not named as" not in other or count == 1, f"{count} values: the space is named: {other}")
+        run("decode", folder / "v.tvl", folder / "again.nrrd", "-y")
+        check((folder / "again.nrrd").read_bytes() == (folder / "d.nrrd").read_bytes(), f"{count} values: another file")
+
+
+for test in (test_dicom, test_metaimage, test_nrrd, test_nrrd_of_values):
     with tempfile.TemporaryDirectory() as folder:
         test(Path(folder))
 if program.failures:
