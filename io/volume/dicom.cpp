@@ -199,7 +199,7 @@ std::string text_of(const Series& s) {
   text += ", " + std::to_string(s.slices) + (s.slices == 1 ? " slice" : " slices");
   if (s.slices != s.files) text += " in " + std::to_string(s.files) + (s.files == 1 ? " file" : " files");
   if (!s.description.empty()) text += ", '" + short_text(s.description) + "'";
-  return text + ", UID " + short_text(s.uid);
+  return text + (s.uid.empty() ? ", no UID; alone in a folder it can be taken" : ", UID " + short_text(s.uid));
 }
 
 std::vector<Series> series_of(const std::vector<DicomSlice>& slices) {
@@ -226,7 +226,7 @@ void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, c
   std::vector<const Series*> chosen;
   const auto number = parse_whole(wanted);
   for (const Series& s : all)
-    if (s.uid == wanted) chosen = {&s};
+    if (!wanted.empty() && s.uid == wanted) chosen = {&s};
   if (chosen.empty())
     for (const Series& s : all)
       if (wanted.empty() || (number && parse_whole(s.number) == number)) chosen.push_back(&s);

@@ -170,6 +170,21 @@ def test_one_instance_for_all(folder):
     check("8x8x3 " in said and "do not say where they lie" in said, f"places that are no numbers: {said}")
 
 
+def test_without_series(folder):
+    """Files without a Series Instance UID are a series of their own; the others are not left out without a word."""
+    mixed, coded = os.path.join(folder, "mixed"), os.path.join(folder, "mixed.tvl")
+    os.mkdir(mixed)
+    for name, uid in (("1.dcm", "1.2.826.0.1.9"), ("2.dcm", "1.2.826.0.1.9"), ("3.dcm", "")):
+        with open(os.path.join(mixed, name), "wb") as f:
+            f.write(dicom(uid, 1, "CT", int(name[0]), int(name[0]), 8, bytes(128)))
+    said = run("encode", mixed, coded, code=2)
+    check("belong to 2 series" in said and "1 slice, 'CT', no UID; alone" in said, f"a file without a series: {said}")
+    check("8x8x2 " in run("encode", mixed, coded, "--series", "1.2.826.0.1.9"), "the series beside it")
+    os.remove(os.path.join(mixed, "1.dcm"))
+    os.remove(os.path.join(mixed, "2.dcm"))
+    check("8x8x1 " in run("encode", mixed, coded, "-y"), "alone")
+
+
 def test_with_pydicom(folder):
     try:
         import numpy as np
@@ -243,6 +258,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_own_slopes(folder)
     test_unread_volumes(folder)
     test_one_instance_for_all(folder)
+    test_without_series(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
