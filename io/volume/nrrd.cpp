@@ -272,7 +272,10 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
 bool begins_with_values(const NrrdHeader& h) {
   if (h.sizes.size() < 3) return false;
   const std::string kind = h.kinds.empty() ? "" : h.kinds[0];
-  const bool no_direction = h.directions.size() == h.sizes.size() && h.directions[0].empty();
+  // Where no axis has a direction that says nothing of the first one.
+  const bool no_direction =
+      h.directions.size() == h.sizes.size() && h.directions[0].empty() &&
+      std::any_of(h.directions.begin(), h.directions.end(), [](const auto& d) { return !d.empty(); });
   return no_direction || kind.find("color") != std::string::npos || kind.find("vector") != std::string::npos ||
          kind == "complex" || kind == "list";
 }

@@ -155,6 +155,13 @@ def test_nrrd_of_values(folder):
         check("not named as" not in other or count == 1, f"{count} values: the space is named: {other}")
         run("decode", folder / "v.tvl", folder / "again.nrrd", "-y")
         check((folder / "again.nrrd").read_bytes() == (folder / "d.nrrd").read_bytes(), f"{count} values: another file")
+    # Where no axis has a direction, kinds alone say what the first one is.
+    for kinds, size in (("space space space", "3x5x4, uint8"), ("", "3x5x4, uint8"), ("3-color domain domain", "5x4x1")):
+        head = ["NRRD0005", "type: uint8", "dimension: 3", "sizes: 3 5 4", "space dimension: 3", "space directions: none none none"]
+        head += ["encoding: raw", *([f"kinds: {kinds}"] if kinds else [])]
+        (folder / "d.nrrd").write_bytes("\n".join(head).encode() + b"\n\n" + bytes(range(60)))
+        said = run("encode", folder / "d.nrrd", folder / "v.tvl", "-y") + run("info", folder / "v.tvl")
+        check(size in said and "none of space" not in said, f"no directions, {kinds}: {said}")
 
 
 for test in (test_dicom, test_metaimage, test_nrrd, test_nrrd_of_values):
