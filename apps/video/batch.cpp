@@ -105,32 +105,6 @@ std::vector<BatchFile> inputs_of(const std::vector<std::string>& typed, const Ba
   return files;
 }
 
-void put_digest(Json& json, const std::string& prefix, const std::string& path) {
-  std::error_code none;
-  if (fs::is_regular_file(path, none)) {
-    json.member(prefix + "_bytes", fs::file_size(path));
-    try {
-      json.member(prefix + "_md5", md5_of_file(path));
-    } catch (const Error& e) {
-      json.member(prefix + "_error", std::string(e.what()));
-    }
-    return;
-  }
-  if (!fs::is_directory(path, none)) return;
-  std::set<std::string> members;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path))
-    if (entry.is_regular_file()) members.insert(entry.path().string());
-  json.begin_array(prefix + "_files");
-  for (const std::string& member : members) {
-    json.begin_object();
-    json.member("name", member);
-    json.member("bytes", fs::file_size(member));
-    json.member("md5", md5_of_file(member));
-    json.end_object();
-  }
-  json.end_array();
-}
-
 void put_outcome(Json& json, const Outcome& outcome, bool verifies) {
   json.begin_object();
   json.member("input", outcome.file.input);
@@ -290,6 +264,32 @@ void report_failure(const std::string& path, const std::string& error) {
     log::error("{}", error);
   else
     log::error("{}: {}", path, error);
+}
+
+void put_digest(Json& json, const std::string& prefix, const std::string& path) {
+  std::error_code none;
+  if (fs::is_regular_file(path, none)) {
+    json.member(prefix + "_bytes", fs::file_size(path));
+    try {
+      json.member(prefix + "_md5", md5_of_file(path));
+    } catch (const Error& e) {
+      json.member(prefix + "_error", std::string(e.what()));
+    }
+    return;
+  }
+  if (!fs::is_directory(path, none)) return;
+  std::set<std::string> members;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path))
+    if (entry.is_regular_file()) members.insert(entry.path().string());
+  json.begin_array(prefix + "_files");
+  for (const std::string& member : members) {
+    json.begin_object();
+    json.member("name", member);
+    json.member("bytes", fs::file_size(member));
+    json.member("md5", md5_of_file(member));
+    json.end_object();
+  }
+  json.end_array();
 }
 
 std::string md5_of_file(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/cli/cli.h"
+#include "apps/cli/json.h"
 
 namespace trivelet::cli {
 
@@ -60,6 +61,9 @@ int run_batch(const std::string& input, const std::string& output, const BatchOp
 
 /// Refuses a call of one file without an output, and options that need --out-dir.
 void check_single(const std::string& command, const std::string& output, const BatchOptions& options);
+
+/// Adds size and MD5 digest of a file, or of all files of a folder, to a report: members that begin with `prefix`.
+void put_digest(Json& json, const std::string& prefix, const std::string& path);
 
 /// The MD5 digest of a file, as md5sum prints it.
 std::string md5_of_file(const std::string& path);

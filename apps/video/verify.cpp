@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <optional>
 #include <utility>
@@ -32,6 +34,7 @@ struct VerifyOptions {
   std::string input;
   std::vector<std::string> more;  ///< inputs behind the first one
   bool recursive = false;
+  std::string report;  ///< file of --report
   std::string against;
   InputOptions reading;
   std::string voxel_type;
@@ -320,38 +323,97 @@ FoundFiles streams_of(const VerifyOptions& typed) {
   return all;
 }
 
+/// What became of one of many streams.
+struct CheckedFile {
+  std::string path;
+  int code = kExitDone;
+  std::string error{};
+  std::vector<std::string> warnings{};
+};
+
+std::string text_of_report(const std::vector<CheckedFile>& checked, std::uint64_t others) {
+  const auto failed = static_cast<std::uint64_t>(
+      std::count_if(checked.begin(), checked.end(), [](const CheckedFile& o) { return o.code != kExitDone; }));
+  Json json;
+  json.begin_object();
+  json.member("writer", std::string("trivelet ") + kLibraryVersion);
+  json.member("command", std::string("verify"));
+  json.member("intact", checked.size() - failed);
+  json.member("failed", failed);
+  json.member("other", others);
+  json.begin_array("files");
+  for (const CheckedFile& found : checked) {
+    json.begin_object();
+    json.member("input", found.path);
+    json.member("state", std::string(found.code == kExitDone ? "intact" : "failed"));
+    put_digest(json, "input", found.path);
+    if (found.code != kExitDone) {
+      json.member("exit_code", found.code);
+      json.member("error", found.error);
+    }
+    json.begin_array("warnings");
+    for (const std::string& warning : found.warnings) json.value(warning);
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return json.text();
+}
+
+/// Runs `check` and keeps what went wrong.
+CheckedFile checked_file(const std::string& path, const std::function<void()>& check) {
+  CheckedFile found{path};
+  const std::size_t warnings_before = log::warnings().size();
+  try {
+    check();
+  } catch (const Error& e) {
+    found.code = exit_code(e.kind());
+    found.error = in_options(e.what());
+  } catch (const std::bad_alloc&) {
+    found.code = kExitNoMemory;
+    found.error = "out of memory";
+  }
+  if (found.code != kExitDone) report_failure(path, found.error);
+  const std::vector<std::string> all = log::warnings();
+  found.warnings.assign(all.begin() + static_cast<std::ptrdiff_t>(warnings_before), all.end());
+  return found;
+}
+
 /// One file, or many. Then the exit code is that of the first failure.
 int run_all(const VerifyOptions& typed, const Common& common, const Command& app) {
   const auto run_named = [&](const VerifyOptions& one) {
     return naming(one.input, [&] { return run(one, common, app); });
   };
-  if (typed.more.empty() && !typed.recursive) {
+  if (typed.more.empty() && !typed.recursive && typed.report.empty()) {
     std::error_code none;
     require(!std::filesystem::is_directory(typed.input, none), ErrorKind::kIo,
             "'" + typed.input + "' is a directory; --recursive checks the streams in it");
     return run_named(typed);
   }
   require(typed.against.empty() && !typed.json, ErrorKind::kBadArgument,
-          "--against and --json are for one stream; give them with one IN and without --recursive");
+          "--against and --json are for one stream; give them with one IN, without --recursive and --report");
+  require(typed.report != "-", ErrorKind::kBadArgument,
+          "--report -: on standard output is a line for each stream; name a file");
   require(place_of_process().size <= 1, ErrorKind::kBadArgument,
           "several inputs are for one process; give mpirun one file at a time");
   const FoundFiles files = streams_of(typed);
+  const auto report = typed.report.empty() ? nullptr : std::make_unique<FileSink>(typed.report, common.overwrite);
   int code = kExitDone;
+  std::vector<CheckedFile> checked;
   std::size_t failed = 0;
   for (const std::string& file : files.taken) {
     VerifyOptions one = typed;
     one.input = file;
-    try {
-      run_named(one);
-    } catch (const Error& e) {
-      report_failure(file, in_options(e.what()));
-      if (code == kExitDone) code = exit_code(e.kind());
-      ++failed;
-    } catch (const std::bad_alloc&) {
-      report_failure(file, "out of memory");
-      if (code == kExitDone) code = kExitNoMemory;
-      ++failed;
-    }
+    checked.push_back(checked_file(file, [&] { run_named(one); }));
+    if (checked.back().code == kExitDone) continue;
+    if (code == kExitDone) code = checked.back().code;
+    ++failed;
+  }
+  if (report) {
+    const std::string text = text_of_report(checked, files.others);
+    report->write(text.data(), text.size());
+    report->commit();
   }
   std::string text = fmt::format("{} intact, {} failed", files.taken.size() - failed, failed);
   if (files.others > 0) text += ", " + count_of(files.others, "other file") + " left";
@@ -368,6 +430,9 @@ Action define_verify(Command& app, Common& common) {
   app.add_flag("--recursive", options->recursive,
                "Check all streams in folders that are named, and below them. A file with another name than .tvl is a "
                "stream if it begins like one");
+  app.add_option("--report", options->report,
+                 "Write a report in JSON: state, MD5 digest, warnings and errors of every stream")
+      .type_name("FILE");
   app.add_option("--against", options->against,
                  "Compare with this video: a lossless stream must be identical (otherwise exit code 6), of a lossy one "
                  "the PSNR is printed")
@@ -378,6 +443,7 @@ Action define_verify(Command& app, Common& common) {
       .type_name("T")
       .group("Raw input and pipes");
   add_series_options(app, options->series, "Raw input and pipes");
+  add_overwrite_option(app, common);
   add_limit_options(app, common);
   add_device_option(app, options->device, true);
   add_work_options(app, common);

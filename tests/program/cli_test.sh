@@ -250,11 +250,29 @@ expect 3 verify coded
 expect_text err.txt "'coded' is a directory; --recursive"
 refuses "no stream in the folder 'archive'" verify archive --recursive
 refuses "are for one stream" verify coded --recursive --json
+expect 0 verify coded --recursive --report verified.json
+expect_text verified.json '"intact": 3'
+expect 2 verify coded --recursive --report verified.json
+expect 2 verify coded --recursive --report - -y
 cp -r coded torn
 printf X | dd of=torn/a.y4m.tvl conv=notrunc bs=1 2>dd.txt
 echo words >torn/notes.txt
-expect 4 verify torn --recursive
+expect 4 verify torn --recursive --report verified.json -y
 expect_text err.txt '^2 intact, 1 failed, 1 other file left$'
+if have python3; then
+  check "the report" python3 - verified.json <<'END'
+import hashlib, json, pathlib, sys
+report = json.load(open(sys.argv[1]))
+files = {f["input"]: f for f in report["files"]}
+assert (report["command"], report["intact"], report["failed"], report["other"]) == ("verify", 2, 1, 1), report
+for name, f in files.items():
+    data = pathlib.Path(name).read_bytes()
+    assert f["input_md5"] == hashlib.md5(data).hexdigest() and f["input_bytes"] == len(data), f
+    assert f["state"] == ("failed" if name == "torn/a.y4m.tvl" else "intact"), f
+torn = files["torn/a.y4m.tvl"]
+assert torn["exit_code"] == 4 and "is not a .tvl stream" in torn["error"], torn
+END
+fi
 expect_text out.txt '^torn/scan.pgm.tvl: OK'
 expect 4 decode torn --recursive --out-dir torn_back
 expect_text err.txt '^2 done, 0 skipped, 1 failed, 1 other file left$'
