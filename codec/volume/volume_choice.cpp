@@ -146,6 +146,19 @@ double VolumeTrial::inside_regions() const {
   return looked_at > 0 ? static_cast<double>(inside) / static_cast<double>(looked_at) : 0;
 }
 
+VolumeTrial VolumeTrial::quarter() const {
+  VolumeTrial part = *this;
+  part.piece_.slices = std::max<std::uint64_t>(1, piece_.slices / 4);
+  const std::uint64_t skipped = (piece_.slices - part.piece_.slices) / 2;
+  part.first_slice_ = first_slice_ + skipped;
+  const std::size_t run = static_cast<std::size_t>(part.piece_.slices) * piece_.slice_bytes();
+  part.voxels_.resize(static_cast<std::size_t>(part.piece_.bytes()));
+  for (std::uint64_t v = 0; v < piece_.volumes; ++v)
+    std::memcpy(part.voxels_.data() + static_cast<std::size_t>(v) * run,
+                voxels_.data() + static_cast<std::size_t>(v * piece_.slices + skipped) * piece_.slice_bytes(), run);
+  return part;
+}
+
 std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingParams p, int slab) const {
   map.prediction = c.prediction;
   map.order = c.order;
@@ -320,12 +333,25 @@ class Chooser {
       vary_costly(change);
   }
 
-  /// One value, or few in regions or of two kinds.
+  /// One value, or few in regions or of two kinds; and where labels must save much, they save something of a part.
   bool labels_may_pay() const {
     constexpr std::size_t kMostLabels = 4096;
-    constexpr double kLeastInside = 0.4;  // scans in air reach it, too, and are then tried in vain
+    constexpr double kLeastInside = 0.4;
     const std::size_t values = choice_.analysis.distinct();
-    return values > 0 && values <= kMostLabels && (values <= 2 || trial_.inside_regions() > kLeastInside);
+    if (values == 0 || values > kMostLabels) return false;
+    if (values <= 2) return true;
+    return trial_.inside_regions() > kLeastInside && (slow_ || is_small() || labels_save_of_part());
+  }
+
+  /// Scans in air have regions, too, and a trial of the piece takes long.
+  bool labels_save_of_part() const {
+    constexpr double kLeastSaved = 0.005;  // of a quarter; half of what the whole piece must save
+    const VolumeTrial part = trial_.quarter();
+    VolumeCandidate c = best_;
+    const auto bytes = [&] { return static_cast<double>(part.code(map_of(c), c, params_, wanted_.slab.value_or(0))); };
+    const double without = bytes();
+    c.labels = true;
+    return bytes() < (1 - kLeastSaved) * without;
   }
 
   const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? *choice_.palette : choice_.plain; }

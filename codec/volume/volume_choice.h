@@ -47,6 +47,8 @@ class VolumeTrial {
   double share() const { return static_cast<double>(piece_.voxels()) / static_cast<double>(whole_.voxels()); }
   /// The share of voxels, of those looked at, that equal the ones to the left, above, and in the slice before.
   double inside_regions() const;
+  /// The middle slices of the piece, a quarter of them.
+  VolumeTrial quarter() const;
   /// The bytes of the piece's stream with a candidate, and the piece's share of those of the map. `params` has
   /// everything but the structure, `map` everything but prediction and order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, CodingParams params, int slab) const;

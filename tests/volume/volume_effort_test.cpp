@@ -1,6 +1,7 @@
 // Small volumes of many kinds: more effort is never larger, and what is coded comes back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -82,6 +83,29 @@ TEST(VolumeEffort, noise_takes_its_entropy) {
     const double entropy = bits / 8 * static_cast<double>(kind.volume.voxels());
     EXPECT_LT(static_cast<double>(encode(kind.volume, voxels_of(kind), params).bytes.size()), 1.02 * entropy + 400)
         << kind.name;
+  }
+}
+
+// Of large volumes a part decides whether labels are tried on the piece: not for a scan in air.
+TEST(VolumeEffort, labels_are_tried_where_a_part_is_smaller_with_them) {
+  const VoxelFormat u8{VoxelType::kU8, false, 1};
+  const auto in_air = [](int z, int y, int x, auto& r) {
+    const double smooth = 90 * (std::sin(0.03 * x + 0.02 * z) + std::cos(0.04 * y)) - 70;
+    return std::max(0, static_cast<int>(smooth) + static_cast<int>(r() % 12));
+  };
+  const std::vector<std::pair<Kind, bool>> cases{
+      {{"scan in air", {u8, 160, 128, 56, 1}, in_air}, false},
+      {{"labels", {u8, 160, 128, 56, 1}, [](int z, int y, int x, auto&) { return region(z, y, x); }}, true}};
+  for (const auto& [kind, labels] : cases) {
+    VolumeEncoderParams params;
+    params.effort = VolumeEffort::kFast;
+    params.profile = Profile::kFast;
+    params.threads = 1;
+    std::string remarks;
+    params.on_remark = [&](const std::string& remark) { remarks += remark + "\n"; };
+    const test::Coded coded = encode(kind.volume, voxels_of(kind), params);
+    EXPECT_EQ(remarks.find("tried labels") != std::string::npos, labels) << kind.name << ":\n" << remarks;
+    EXPECT_EQ(remarks.find("chosen: labels") != std::string::npos, labels) << kind.name << ":\n" << remarks;
   }
 }
 
