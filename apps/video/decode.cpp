@@ -384,7 +384,7 @@ void refuse_video_parts(const std::string& input, const DecodingOptions& options
       ErrorKind::kUnsupported,
       "'" + input +
           "' holds a volume: --frames, --temporal-reduce, --max-bytes, --max-bpp and --keep-partial are for videos; "
-          "--max-layers decodes a lower quality");
+          "--max-layers decodes a lower quality, --slices and --region what is intact of a damaged one");
 }
 
 Action define_decode(Command& app, Common& common) {

@@ -182,6 +182,16 @@ void help_decode_volume(Processes& processes, const std::string& input, const Vo
   decode_pieces_for_others(processes, pieces, params, *open);
 }
 
+/// Of damage it says how to have the rest: no voxels are made up, so a damaged volume is not written.
+bool read_slice(StreamVolume& volume, std::byte* slice) {
+  try {
+    return volume.read(slice);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream) throw;
+    fail(e.kind(), std::string(e.what()) + "; --slices A:B and --region decode what is intact");
+  }
+}
+
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
                      const Common& common, std::shared_ptr<const Backend> backend, const VolumeWorkers& workers) {
   const Stopwatch clock;
@@ -227,7 +237,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
   std::uint64_t slices = 0;
   {
     Progress progress(common, "decode", info.all_slices());
-    for (; slices < info.all_slices() && volume.read(slice.data()); ++slices) {
+    for (; slices < info.all_slices() && read_slice(volume, slice.data()); ++slices) {
       if (writer)
         writer->write(slice.data(), slice.size());
       else if (output == "md5")

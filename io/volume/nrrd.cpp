@@ -346,7 +346,8 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     packing = Packing::kGzip;
   else
     require(h.encoding == "raw", ErrorKind::kUnsupported,
-            file.path + ": NRRD encoding '" + h.encoding + "'; only raw and gzip are read");
+            file.path + ": NRRD encoding '" + h.encoding +
+                "'; only raw and gzip are read: convert it first, for example by 'unu save -f nrrd -e gzip'");
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
   info.format = "nrrd";

@@ -347,6 +347,18 @@ def test_regions_and_cuts(folder):
     broken = os.path.join(folder, "broken.tvl")
     open(broken, "wb").write(bytes(stream))
     run("decode", broken, os.path.join(folder, "again", "x.nii"), "-y", "--region", "100,90,5,60,50,10", code=4)
+    # of a damaged slab the others are left, and the program says how to have them
+    run("encode", path, coded, "-y", "--slab", 8)
+    gops = json.loads(run("info", coded, "--json")[0])["gops"]
+    check(len(gops) > 1, f"slabs: {gops}")
+    stream = bytearray(open(coded, "rb").read())
+    stream[gops[1]["offset"] + gops[1]["bytes"] // 2] ^= 0x55
+    open(broken, "wb").write(bytes(stream))
+    part = os.path.join(folder, "part.nii")
+    check("--slices A:B and --region" in run("decode", broken, part, "-y", code=4)[1], "damage: what is intact")
+    check("--slices and --region" in run("decode", broken, part, "-y", "--keep-partial", code=5)[1], "--keep-partial")
+    run("decode", broken, part, "-y", "--slices", "0:8")
+    check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj), data[..., :8]), "intact slices of a damaged volume")
     # layers: a small volume, every filter
     small = os.path.join(folder, "small.nii")
     nibabel.save(nibabel.Nifti1Image(noise_volume((50, 40, 20), "int16"), np.eye(4)), small)
