@@ -14,10 +14,17 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLine = 64;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+constexpr bool kHasHugePages = true;
+#else
+constexpr bool kHasHugePages = false;  // alignment to them would leave holes of up to a page
+#endif
 
 // A block shorter than two huge pages might contain none of them whole.
 bool is_huge(std::size_t bytes) { return bytes >= 2 * kHugePage; }
-std::align_val_t alignment(std::size_t bytes) { return std::align_val_t{is_huge(bytes) ? kHugePage : kLine}; }
+std::align_val_t alignment(std::size_t bytes) {
+  return std::align_val_t{kHasHugePages && is_huge(bytes) ? kHugePage : kLine};
+}
 
 // `memory` must be untouched: the kernel chooses the size of a page when the page is first touched.
 void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {

@@ -26,10 +26,14 @@ class ComponentGroups {
   /// Returns the end of the group that begins with component `first`: as many components as fit into the memory of the
   /// largest one, or the three of a colour transform.
   int end(int first, const std::vector<Shape>& shapes) const {
-    if (first == 0 && header_.colour_transform) return 3;
-    const int components = static_cast<int>(shapes.size());
     std::size_t limit = 0;
     for (const Shape& s : shapes) limit = std::max(limit, s.samples());
+    return end(first, shapes, limit);
+  }
+  /// The same for memory of `limit` samples, or of one component that needs more.
+  int end(int first, const std::vector<Shape>& shapes, std::size_t limit) const {
+    if (first == 0 && header_.colour_transform) return 3;
+    const int components = static_cast<int>(shapes.size());
     int end = first;
     for (std::size_t used = 0; end < components; ++end) {
       used += shapes[static_cast<std::size_t>(end)].samples();
@@ -61,13 +65,7 @@ class ComponentGroups {
     return fields;
   }
 
-  /// Frees the memory.
-  void release() {
-    LargeVector<float>().swap(real_);
-    LargeVector<std::int32_t>().swap(integer_);
-  }
-
- private:
+  /// The memory, which may be used for anything between the groups.
   template <class T>
   LargeVector<T>& memory() {
     if constexpr (std::is_same_v<T, float>)
@@ -75,7 +73,13 @@ class ComponentGroups {
     else
       return integer_;
   }
+  /// Frees the memory.
+  void release() {
+    LargeVector<float>().swap(real_);
+    LargeVector<std::int32_t>().swap(integer_);
+  }
 
+ private:
   const StreamHeader& header_;
   LargeVector<float> real_;
   LargeVector<std::int32_t> integer_;

@@ -126,12 +126,13 @@ class CpuDecoder final : public GopDecoder {
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
     std::vector<ZeroPatches>* zeros = header_.layout == Layout::kT2d ? &left_out : nullptr;
+    const std::size_t limit = group_limit(in, r, shapes);
     for (int first = 0; first < static_cast<int>(shapes.size());) {
       if (takes_strips(in, r, first)) {
         decode_strips<T>(in, r, first++, gop);
         continue;
       }
-      const int end = groups_.end(first, shapes);
+      const int end = groups_.end(first, shapes, limit);
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
       left_out.clear();
       blocks_.decode(in, r, first, fields, zeros);
@@ -151,6 +152,15 @@ class CpuDecoder final : public GopDecoder {
            (header_.lossless ? 2 : 1) * bits < static_cast<std::int64_t>(shape.samples());
   }
 
+  // Samples of the components that are in memory at once: of the largest of those without strips, or what is there for
+  // strips.
+  std::size_t group_limit(const LayeredGop& in, const Reduced& r, const std::vector<Shape>& shapes) const {
+    std::size_t limit = 0;
+    for (int c = 0; c < static_cast<int>(shapes.size()); ++c)
+      limit = std::max(limit, takes_strips(in, r, c) ? kStripValues : shapes[static_cast<std::size_t>(c)].samples());
+    return limit;
+  }
+
   // Makes samples of one component. Coefficients that are zero are not kept, and the others are transformed in strips.
   template <class T>
   void decode_strips(const LayeredGop& in, const Reduced& r, int c, Gop& gop) {
@@ -161,7 +171,7 @@ class CpuDecoder final : public GopDecoder {
     inverse_in_strips<T>(
         patches, strips_of(r.shape(c), r.decomposition(c)), synthesis_gain<T>(r.header, reduction_, c, in.frames),
         header_.components[static_cast<std::size_t>(c)].offset, lowest_sample(f), highest_sample(f), gop.plane(c),
-        pool_, simd_, inverse_gains(in.frame_gains, reduction_.temporal), strip_memory<T>());
+        pool_, simd_, inverse_gains(in.frame_gains, reduction_.temporal), {low_rows<T>(), groups_.memory<T>()});
   }
 
   // Makes samples of one component of a GOP with motion after the other. Coefficients that are zero are not kept, and
@@ -172,7 +182,7 @@ class CpuDecoder final : public GopDecoder {
     describe(in, r, described_);
     gop.set_frames(described_.frames);
     keys_.begin(described_);
-    groups_.release();
+    release();
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
       PatchStore<T> patches = blocks_.patches_of<T>(in, r, c);
       blocks_.decode(in, c, patches);
@@ -191,7 +201,7 @@ class CpuDecoder final : public GopDecoder {
     describe(in, Reduced(header, reduction_, in.frames), described_);
     gop.set_frames(described_.frames);
     keys_.begin(described_);
-    groups_.release();
+    release();
     Reduction to_keys = reduction_;
     to_keys.temporal = in.motion->places.levels;
     const Reduced r(header, to_keys, in.frames);
@@ -317,11 +327,18 @@ class CpuDecoder final : public GopDecoder {
   }
 
   template <class T>
-  StripMemory<T>& strip_memory() {
+  LargeVector<T>& low_rows() {
     if constexpr (std::is_floating_point_v<T>)
-      return real_strips_;
+      return real_low_;
     else
-      return integer_strips_;
+      return integer_low_;
+  }
+
+  // The memory of coefficients, for frames that are lifted.
+  void release() {
+    groups_.release();
+    LargeVector<float>().swap(real_low_);
+    LargeVector<std::int32_t>().swap(integer_low_);
   }
 
   StreamHeader header_;
@@ -334,8 +351,8 @@ class CpuDecoder final : public GopDecoder {
   DecodedKeys keys_{header_};
   std::uint64_t number_ = 0;  // GOPs decoded so far
   ComponentGroups groups_;
-  StripMemory<float> real_strips_;
-  StripMemory<std::int32_t> integer_strips_;
+  LargeVector<float> real_low_;  // of strips
+  LargeVector<std::int32_t> integer_low_;
   CoefficientGop described_;  // the last GOP without its coefficients, which were in groups_
   const LayeredGop* received_ = nullptr;
   StageTime transform_time_;

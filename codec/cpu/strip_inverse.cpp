@@ -10,9 +10,10 @@ namespace trivelet {
 namespace {
 
 constexpr int kFineLevels = 2;
-constexpr std::size_t kStripBytes = std::size_t{56} << 20;  // a fifth of 33 frames of 1080p
 // Of a strip, whose overlap would be most of it otherwise.
 constexpr int kLeastRows = 64;
+// A larger strip of a large component, whose memory matters less than the time for more overlaps.
+constexpr std::size_t kMostStrips = 16;
 
 // Rows whose values depend on rows behind the end of a strip: those that a filter reaches at each level, of which those
 // of the coarser one are twice as far apart. In multiples of 2^kFineLevels.
@@ -42,28 +43,38 @@ Field<T> frame_of(const Field<T>& field, int t) {
   return one;
 }
 
-// Makes room for `shape`; what was in the memory is lost before there is more.
+// Makes room for so many values; what was in the memory is lost before there is more.
 template <class T>
-void reserve(LargeVector<T>& memory, const Shape& shape) {
-  if (memory.size() >= shape.samples()) return;
+void reserve(LargeVector<T>& memory, std::size_t values) {
+  if (memory.size() >= values) return;
   LargeVector<T>().swap(memory);
-  memory.resize(shape.samples());
+  memory.resize(values);
+}
+
+// Of the component's rows, those that a strip makes samples of.
+int own_rows(int height, int strips) { return ceil_div(ceil_div(height, strips), 1 << kFineLevels) << kFineLevels; }
+
+// With the overlaps.
+Shape strip_shape(const Shape& shape, Wavelet wavelet, int strips) {
+  return {shape.frames, std::min(own_rows(shape.height, strips) + 2 * overlap_of(wavelet), shape.height), shape.width};
 }
 
 }  // namespace
 
 int strips_of(const Shape& shape, const Decomposition& d) {
   if (d.layout != Layout::kT2d || d.spatial_levels < kFineLevels) return 1;
-  const std::size_t strips = (shape.samples() * sizeof(float) + kStripBytes - 1) / kStripBytes;
-  return static_cast<int>(
-      std::min<std::size_t>(strips, static_cast<std::size_t>(std::max(1, shape.height / kLeastRows))));
+  const std::size_t limit = std::max(kStripValues, shape.samples() / kMostStrips);
+  const int most = std::max(1, shape.height / kLeastRows);
+  int strips = static_cast<int>(std::min((shape.samples() + limit - 1) / limit, static_cast<std::size_t>(most)));
+  while (strips < most && strip_shape(shape, d.spatial, strips).samples() > limit) ++strips;
+  return strips;
 }
 
 template <class T>
 void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std::int32_t offset,
                        std::int32_t min_sample, std::int32_t max_sample, const MutableVolumeView& samples,
                        ThreadPool& pool, SimdLevel simd, const std::vector<float>& frame_gains,
-                       StripMemory<T>& memory) {
+                       const StripMemory<T>& memory) {
   const Shape shape = patches.target().shape();
   const Decomposition whole = patches.target().decomposition();
   Decomposition coarse = in_space(whole), fine = in_space(whole), time = whole;
@@ -71,7 +82,7 @@ void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std
   fine.spatial_levels = kFineLevels;
   time.spatial_levels = 0;
   const Shape small{shape.frames, low_length(shape.height, kFineLevels), low_length(shape.width, kFineLevels)};
-  reserve(memory.low, small);
+  reserve(memory.low, small.samples());
   const Field<T> low = packed_field(memory.low.data(), small);
   for_frames(shape.frames, pool, [&](int t, ThreadPool& threads) {
     const Field<T> frame = frame_of(low, t);
@@ -79,8 +90,8 @@ void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std
     inverse_transform<T>(frame, coarse, threads, simd, {}, &left_out);
   });
   const int overlap = overlap_of(whole.spatial);
-  const int rows = ceil_div(ceil_div(shape.height, strips), 1 << kFineLevels) << kFineLevels;
-  reserve(memory.strip, {shape.frames, std::min(rows + 2 * overlap, shape.height), shape.width});
+  const int rows = own_rows(shape.height, strips);
+  reserve(memory.strip, std::max(kStripValues, strip_shape(shape, whole.spatial, strips).samples()));
   for (int first = 0; first < shape.height; first += rows) {
     const int end = std::min(first + rows, shape.height);
     const int from = std::max(0, first - overlap), to = std::min(shape.height, end + overlap);
@@ -107,9 +118,9 @@ void inverse_in_strips(const PatchStore<T>& patches, int strips, float gain, std
 
 template void inverse_in_strips(const PatchStore<float>&, int, float, std::int32_t, std::int32_t, std::int32_t,
                                 const MutableVolumeView&, ThreadPool&, SimdLevel, const std::vector<float>&,
-                                StripMemory<float>&);
+                                const StripMemory<float>&);
 template void inverse_in_strips(const PatchStore<std::int32_t>&, int, float, std::int32_t, std::int32_t, std::int32_t,
                                 const MutableVolumeView&, ThreadPool&, SimdLevel, const std::vector<float>&,
-                                StripMemory<std::int32_t>&);
+                                const StripMemory<std::int32_t>&);
 
 }  // namespace trivelet

@@ -116,14 +116,14 @@ void check_strips(const StripCase& c, int bytes) {
   view.bytes_per_sample = bytes;
   view.row_stride = c.shape.width * bytes;
   view.frame_stride = view.row_stride * c.shape.height;
-  StripMemory<T> used;
+  LargeVector<T> low, strip;
   view.data = many.data();
   std::vector<std::byte*> frames;
   for (int t = 0; t < c.shape.frames; ++t) frames.push_back(view.row(t, 0));
   MutableVolumeView scattered = view;
   scattered.frames = frames.data();
   inverse_in_strips<T>(patches, c.strips, 1.0f, most / 2, 0, most, bytes == 1 ? view : scattered, pool,
-                       SimdLevel::kBest, gains, used);
+                       SimdLevel::kBest, gains, {low, strip});
   view.data = one.data();
   inverse_transform<T>(field, d, 1.0f, most / 2, 0, most, view, pool, SimdLevel::kBest, gains);
   EXPECT_EQ(one, many);
@@ -164,12 +164,38 @@ TEST(StripInverse, IsForLargeComponents) {
   EXPECT_EQ(strips_of({33, 1080, 1920}, d), 5);
   EXPECT_EQ(strips_of({33, 540, 960}, d), 2);
   EXPECT_EQ(strips_of({33, 288, 352}, d), 1);
-  EXPECT_EQ(strips_of({65535, 8, 1920}, d), 1);  // of few rows all would be overlap
+  EXPECT_EQ(strips_of({21, 1080, 1920}, d), 3);
+  EXPECT_EQ(strips_of({33, 2160, 3840}, d), 20);  // larger strips
+  EXPECT_EQ(strips_of({65535, 8, 1920}, d), 1);   // of few rows all would be overlap
   d.spatial_levels = 1;
   EXPECT_EQ(strips_of({33, 1080, 1920}, d), 1);
   d.spatial_levels = 5;
   d.layout = Layout::kDyadic;
   EXPECT_EQ(strips_of({33, 1080, 1920}, d), 1);
+}
+
+// Of any number of frames, strips of 1080p fit into the memory that is there for them.
+TEST(StripInverse, NeedsNoMoreForOtherNumbersOfFrames) {
+  Decomposition d;
+  d.layout = Layout::kT2d;
+  d.spatial_levels = 2;
+  d.temporal_levels = 0;
+  ThreadPool pool(2);
+  for (const int frames : {9, 21}) {
+    const Shape shape{frames, 1080, 1920};
+    const BlockGrid grid(shape, d, false, 256);
+    const PatchStore<float> patches(grid, grid.table(), false, SimdLevel::kBest);
+    std::vector<std::byte> samples(shape.samples());
+    MutableVolumeView view;
+    view.data = samples.data();
+    view.shape = shape;
+    view.row_stride = shape.width;
+    view.frame_stride = view.row_stride * shape.height;
+    LargeVector<float> low, strip;
+    inverse_in_strips<float>(patches, strips_of(shape, d), 1.0f, 0, 0, 255, view, pool, SimdLevel::kBest, {},
+                             {low, strip});
+    EXPECT_EQ(strip.size(), kStripValues) << frames << " frames";
+  }
 }
 
 TEST(Gop, ReleasedMemoryComesBack) {
