@@ -125,7 +125,7 @@ class GopDecoder : public GopWorker {
   /// `received` and the bytes it points to must stay alive until the GOP is pulled. With `damage`, a block with
   /// contradictory data becomes zero and is named there; without it, such a block throws BadStream.
   virtual void push(const LayeredGop& received, std::vector<std::string>* damage) = 0;
-  /// Decodes into samples of the reduced size; sets gop.frames().
+  /// Decodes into samples of the reduced size; sets gop.frames(). With LayeredGop::no_samples there may be none.
   virtual bool pull(Gop& gop) = 0;
   /// Like pull(); `gop` may come back with other memory, of the kind that Backend::allocate makes.
   virtual bool exchange(Gop& gop) { return pull(gop); }

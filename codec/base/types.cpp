@@ -149,13 +149,18 @@ Gop::Gop(const Gop& other)
     if (from.memory) std::memcpy(p.memory.get(), from.memory.get(), frame * static_cast<std::size_t>(capacity_));
     std::byte* to = p.memory.get();
     for (const std::byte* first : from.frames)
-      for (int y = 0; y < p.height; ++y, to += row) std::memcpy(to, first + y * from.row_stride, row);
+      for (int y = 0; y < p.height; ++y, to += row)
+        if (first) std::memcpy(to, first + y * from.row_stride, row);
     planes_.push_back(std::move(p));
   }
 }
 
 void Gop::release() {
-  for (Plane& p : planes_) p.memory.reset();
+  for (Plane& p : planes_) {
+    p.memory.reset();
+    if (!p.own.empty()) p.frames.clear();
+    p.own.clear();
+  }
 }
 
 void Gop::set_frames(int frames) {
@@ -180,10 +185,31 @@ MutableVolumeView Gop::view(int component) const {
 MutableVolumeView Gop::plane(int component) {
   require(!read_only_, ErrorKind::kBadArgument, "frames that are only to be read cannot be written");
   Plane& p = planes_.at(static_cast<std::size_t>(component));
+  for (int frame = 0; !p.own.empty() && frame < frames_; ++frame) (void)plane_frame(component, frame);
   if (!p.memory && p.frames.empty())  // released
     p.memory = allocate_zeros(static_cast<std::size_t>(p.row_stride) * static_cast<std::size_t>(p.height) *
                               static_cast<std::size_t>(capacity_));
   return view(component);
+}
+
+MutableVolumeView Gop::plane_frame(int component, int frame) {
+  require(!read_only_, ErrorKind::kBadArgument, "frames that are only to be read cannot be written");
+  require(frame >= 0 && frame < capacity_, ErrorKind::kBadArgument, "frame " + std::to_string(frame) + " of a GOP");
+  Plane& p = planes_.at(static_cast<std::size_t>(component));
+  const auto i = static_cast<std::size_t>(frame);
+  if (!p.memory && p.frames.empty()) {  // released
+    p.own.resize(static_cast<std::size_t>(capacity_));
+    p.frames.resize(p.own.size());
+  }
+  if (!p.own.empty() && !p.own[i]) {
+    p.own[i] = allocate_zeros(static_cast<std::size_t>(p.row_stride) * static_cast<std::size_t>(p.height));
+    p.frames[i] = p.own[i].get();
+  }
+  MutableVolumeView one = view(component);
+  one.data = one.row(frame, 0);
+  one.frames = nullptr;
+  one.shape.frames = 1;
+  return one;
 }
 
 VolumeView Gop::plane(int component) const {

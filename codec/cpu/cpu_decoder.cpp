@@ -189,7 +189,10 @@ class CpuDecoder final : public GopDecoder {
       if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
       const StageTimer timer(transform_time_, pool_times());
       MotionFrames frames = inverse_space(in, r, c, patches);
-      motion_.inverse(frames, c, *in.motion, r.reduction, keys_.of(described_), gop);
+      if (in.no_samples)
+        motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_.of(described_));
+      else
+        motion_.inverse(frames, c, *in.motion, r.reduction, keys_.of(described_), gop);
     }
     keys_.end(described_);
   }

@@ -3,6 +3,7 @@
 #include "codec/cpu/motion_gop.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,9 @@ constexpr Decomposition kNoTransform{Layout::kT2d, 0, 0, Wavelet::kHaar, Wavelet
 
 // Lossless streams have no quantiser step. There motion must beat noise of one or two grey levels.
 constexpr double kLosslessStep = 3;
+
+// Frames whose samples are made together: threads wait for each other seldom, and little memory waits to be freed.
+constexpr int kFramesAtOnce = 4;
 
 // The field without its first frames.
 Field<std::int32_t> frames_from(Field<std::int32_t> field, int first) {
@@ -276,19 +280,27 @@ void MotionTransform::inverse(MotionFrames& frames, int component, const GopMoti
   inverse_time(frames, component, motion, reduction, keys);
   const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
-  const MutableVolumeView samples = gop.plane(component);
-  const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples)];
   const std::int32_t offset = header_.components[static_cast<std::size_t>(component)].offset;
-  const int first = first_place(motion.places.key);
+  const int uncoded = first_place(motion.places.key);
   const int width = frames.shape().width, height = frames.shape().height;
   std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(pool_.threads()));
-  pool_.parallel_for((frames.shape().frames - first) * height, [&](int i, int worker) {
-    std::vector<std::int32_t>& row = rows[static_cast<std::size_t>(worker)];
-    row.resize(static_cast<std::size_t>(width));
-    frames.read_row(first + i / height, i % height, row.data());
-    if (!header_.lossless) motion_kernels(simd).round(row.data(), width);
-    store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f), samples.row(i / height, i % height), width);
-  });
+  // Frames are freed when their samples are made, whose memory may come frame by frame.
+  for (int first = uncoded; first < frames.shape().frames; first += kFramesAtOnce) {
+    const int count = std::min(kFramesAtOnce, frames.shape().frames - first);
+    std::array<MutableVolumeView, kFramesAtOnce> samples;
+    for (int t = 0; t < count; ++t)
+      samples[static_cast<std::size_t>(t)] = gop.plane_frame(component, first - uncoded + t);
+    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples[0])];
+    pool_.parallel_for(count * height, [&](int i, int worker) {
+      std::vector<std::int32_t>& row = rows[static_cast<std::size_t>(worker)];
+      row.resize(static_cast<std::size_t>(width));
+      frames.read_row(first + i / height, i % height, row.data());
+      if (!header_.lossless) motion_kernels(simd).round(row.data(), width);
+      store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f),
+            samples[static_cast<std::size_t>(i / height)].row(0, i % height), width);
+    });
+    for (int t = first; t < first + count; ++t) frames.release(t);
+  }
 }
 
 template <class T>

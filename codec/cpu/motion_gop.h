@@ -80,7 +80,7 @@ class MotionTransform {
   /// all levels, that is the low key alone.
   void inverse_time(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
                     const MotionKeys& keys);
-  /// The same, and makes samples of them. Not for components of a colour transform.
+  /// The same, and makes samples of them, which frees them. Not for components of a colour transform.
   void inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
                const MotionKeys& keys, Gop& gop);
   /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of

@@ -478,6 +478,11 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
         decode([&](GopDecoder& from) { return may_exchange ? from.exchange(gop) : from.pull(gop); });
     if (!packet) return false;
     const GopHeader& g = packet->head;
+    if (packet->received.no_samples) {
+      ++stats.passed_gops;
+      (void)spare.push(std::move(packet));
+      continue;
+    }
     verify(gop, *packet);
     drop_more(gop, g, reduction.temporal);
     const std::vector<FrameTime> times = reduced_times(g.times, g.key, reduction.temporal);

@@ -309,6 +309,7 @@ bool PacketDecoder::decode(const DecoderParams& params, Decoded& into) {
   return s.decode(params, [&](Decoder& from) {
     if (into.decoder != s.decoders) {
       if (s.check) s.check(from.output());
+      into.gop = Gop();  // whose memory is freed before there is more
       into.gop = from.make_gop();
     }
     // With motion frames in 16 bits need the room. Threads of the predictive profile would allocate samples at once.

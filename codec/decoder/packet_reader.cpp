@@ -387,6 +387,7 @@ bool Decoder::State::receive(Packet& packet, std::uint64_t payload, std::uint64_
   received.step = g.step;
   received.stop_plane = share.stop_plane;
   received.only_keys = share.only_keys;
+  received.no_samples = !wanted(g.first_frame, g.frames);
   received.frame_gains = g.frame_gains;
   if (!moves) received.motion = nullptr;
   geometry->clear(received);

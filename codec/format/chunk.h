@@ -43,6 +43,7 @@ struct LayeredGop {
   bool follows = false;                     ///< the GOP before was delivered just before, which open GOPs need
   bool begins = false;                      ///< nothing that was delivered before belongs to the same stream
   bool only_keys = false;                   ///< no samples are wanted, only the keys that later GOPs are predicted from
+  bool no_samples = false;  ///< none are wanted: an open GOP behind needs the key frame, at all levels or by only_keys
   struct Component {
     const BlockGrid* grid = nullptr;
     std::vector<std::vector<LayeredSegment>> blocks;  ///< [block][segment]

@@ -55,6 +55,11 @@ class MotionFrames {
       for (auto& frame : wide_) all.push_back(frame.data());
     return all;
   }
+  /// Frees frame i.
+  void release(int i) {
+    free(narrow_[static_cast<std::size_t>(i)]);
+    free(wide_[static_cast<std::size_t>(i)]);
+  }
   /// Copies row y of frame i.
   void read_row(int i, int y, std::int32_t* to) const {
     const std::size_t at = static_cast<std::size_t>(y) * static_cast<std::size_t>(shape_.width);

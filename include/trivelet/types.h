@@ -178,6 +178,9 @@ class Gop {
   void release();
   VolumeView plane(int component) const;
   MutableVolumeView plane(int component);
+  /// One frame of a plane for writing, 0 <= frame < capacity(). Of samples that were released, memory for this frame
+  /// alone is allocated; plane() then allocates that of the other frames one by one. One thread at a time may call it.
+  MutableVolumeView plane_frame(int component, int frame);
   /// Whether the first frame begins a scene; if so, nothing is predicted from the GOP before.
   bool begins_scene() const { return begins_scene_; }
   void set_begins_scene(bool begins) { begins_scene_ = begins; }
@@ -190,7 +193,9 @@ class Gop {
     int height = 0;
     std::ptrdiff_t row_stride = 0;
     std::shared_ptr<std::byte> memory;  // not null: the Gop owns its memory
-    std::vector<std::byte*> frames;     // first rows of borrowed frames, when memory is null
+    // When `memory` is null: the Gop's own frames, by plane_frame(), or else null.
+    std::vector<std::shared_ptr<std::byte>> own;
+    std::vector<std::byte*> frames;  // when `memory` is null: first rows of borrowed frames or of `own`
   };
   template <class T>
   void borrow(const VideoInfo& info, std::span<const BasicFrameView<T>> frames);

@@ -1,5 +1,5 @@
 // What a decoder holds at once, of which there is little where memory is never given back (WebAssembly): GOPs of other
-// lengths use the same memory.
+// lengths use the same memory, and samples take the place of the frames that they are made of.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/support/support.h"
+#include "tests/support/motion_support.h"
 #include "trivelet/codec.h"
 
 namespace {
@@ -93,6 +93,38 @@ TEST(Memory, StaysForShorterGops) {
   const std::size_t second = most_during([&] { ASSERT_TRUE(decoder.pull(gop)); });
   EXPECT_EQ(gop.frames(), 21);
   EXPECT_LE(between + second, before + first + kMiB);
+}
+
+class MemoryWithMotion : public testing::Test {
+ protected:
+  static constexpr int kFrames = 17;
+  static constexpr std::size_t kSamples = std::size_t{320} * 256 * kFrames;  // bytes of a GOP
+
+  MemoryWithMotion() {
+    const Clip clip = moving_clip(320, 256, "gray", 2 * kFrames, kFrames);
+    EncoderParams p = with_motion(kFrames);
+    stream_ = encode(clip, p);
+  }
+  std::size_t most_of(std::uint64_t first_frame, bool releases) const {
+    MemorySource source(stream_.data(), stream_.size());
+    Decoder decoder(source, one_by_one(first_frame));
+    Gop gop = decoder.make_gop();
+    if (releases) gop.release();
+    const std::size_t most = most_during([&] { EXPECT_TRUE(decoder.pull(gop)); });
+    EXPECT_EQ(decoder.stats().passed_gops, first_frame == 0 ? 0u : 1u);
+    return most;
+  }
+
+  std::vector<std::byte> stream_;
+};
+
+TEST_F(MemoryWithMotion, SamplesTakeThePlaceOfFrames) {
+  EXPECT_LT(most_of(0, true), most_of(0, false) + kSamples / 3) << "frames of 16 bits are freed for samples";
+}
+
+TEST_F(MemoryWithMotion, NothingIsHeldForSamplesThatAreNotWanted) {
+  ASSERT_EQ(info_of(stream_).gops.at(1).key, GopKey::kOpen);
+  EXPECT_LT(most_of(kFrames, true), most_of(kFrames, false) + kSamples / 3);
 }
 
 }  // namespace

@@ -198,6 +198,38 @@ TEST(StripInverse, NeedsNoMoreForOtherNumbersOfFrames) {
   }
 }
 
+TEST(Gop, ReleasedFramesComeBackOneByOne) {
+  VideoInfo info;
+  info.width = 5, info.height = 4;
+  info.format = parse_pixel_format("yuv420p10");
+  Gop gop(info, 3);
+  gop.set_frames(2);
+  gop.plane_frame(0, 1).row(0, 3)[8] = std::byte{9};
+  EXPECT_EQ(std::as_const(gop).plane(0).row(1, 3)[8], std::byte{9});
+  EXPECT_EQ(std::as_const(gop).plane(0).frames, nullptr) << "one plane";
+  gop.release();
+  const MutableVolumeView frame = gop.plane_frame(0, 1);
+  EXPECT_EQ(frame.shape.frames, 1);
+  EXPECT_EQ(frame.row_bytes(), 10u);
+  frame.row(0, 3)[8] = std::byte{7};
+  const VolumeView plane = std::as_const(gop).plane(0);
+  EXPECT_EQ(plane.row(1, 3), frame.row(0, 3));
+  EXPECT_EQ(plane.row(0, 0), nullptr) << "not there yet";
+  const Gop copy = gop;
+  EXPECT_EQ(copy.plane(0).row(1, 3)[8], std::byte{7});
+  EXPECT_EQ(gop.plane(0).row(0, 0)[0], std::byte{0}) << "with the others that are written";
+  EXPECT_EQ(plane.row(1, 3)[8], std::byte{7});
+  EXPECT_EQ(plane.row(2, 0), nullptr);
+  gop.set_frames(3);
+  gop.plane(0).row(2, 3)[8] = std::byte{5};
+  const Gop moved = std::move(gop);
+  EXPECT_EQ(moved.plane(0).row(1, 3)[8], std::byte{7});
+  gop = moved;
+  gop.release();
+  EXPECT_EQ(std::as_const(gop).plane(0).data, nullptr);
+  EXPECT_THROW((void)gop.plane_frame(0, 3), Error);
+}
+
 TEST(Gop, ReleasedMemoryComesBack) {
   VideoInfo info;
   info.width = 5, info.height = 4;
