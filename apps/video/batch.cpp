@@ -74,19 +74,19 @@ bool is_study(const fs::path& folder) {
   return std::string_view(head.data() + 128, 4) == "DICM";
 }
 
-/// The inputs in a folder and in those below it, in the order of their names. A DICOM study is one input.
-void find_inputs(const fs::path& folder, const fs::path& below, std::vector<BatchFile>& found) {
+/// The inputs in a folder and in those below it, in the order of their names. A DICOM study is one input, to which the
+/// folders in it do not belong. `in_study`: the files of the folder itself are such an input.
+void find_inputs(const fs::path& folder, const fs::path& below, bool in_study, std::vector<BatchFile>& found) {
   std::vector<fs::path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
   std::sort(entries.begin(), entries.end());
   for (const fs::path& path : entries) {
     const fs::path name = below / path.filename();
     if (path.filename().string().starts_with(".") || is_data_of_header(path)) continue;
-    if (fs::is_directory(path) && !is_study(path)) {
-      if (!fs::is_symlink(path)) find_inputs(path, name, found);  // links can lead in circles
-    } else if (fs::is_directory(path) || fs::is_regular_file(path)) {
-      found.push_back({path.string(), name.string(), {}, true});
-    }
+    const bool study = fs::is_directory(path) && is_study(path);
+    if (study || (!in_study && fs::is_regular_file(path))) found.push_back({path.string(), name.string(), {}, true});
+    if (fs::is_directory(path) && !fs::is_symlink(path))
+      find_inputs(path, name, study, found);  // links can lead in circles
   }
 }
 
@@ -95,12 +95,11 @@ std::vector<BatchFile> inputs_of(const std::vector<std::string>& typed, const Ba
   for (const std::string& path : typed) {
     require(path != "-", ErrorKind::kBadArgument,
             "--out-dir names outputs after inputs, and standard input has no name");
-    if (options.recursive && fs::is_directory(path) && !is_study(path))
-      find_inputs(path, {}, files);
-    else
-      files.push_back({path, fs::path(path).lexically_normal().filename().empty()
-                                 ? fs::path(path).lexically_normal().parent_path().filename().string()
-                                 : fs::path(path).filename().string()});
+    const bool study = fs::is_directory(path) && is_study(path);
+    const fs::path name = fs::path(path).lexically_normal();
+    const fs::path last = name.filename().empty() ? name.parent_path().filename() : fs::path(path).filename();
+    if (!options.recursive || !fs::is_directory(path) || study) files.push_back({path, last.string()});
+    if (options.recursive && fs::is_directory(path)) find_inputs(path, study ? last : fs::path(), study, files);
   }
   return files;
 }
@@ -248,7 +247,7 @@ bool is_stream_in_folder(const std::string& path) {
 
 FoundFiles find_files(const std::string& folder, const std::function<bool(const std::string& path)>& takes) {
   std::vector<BatchFile> all;
-  find_inputs(folder, {}, all);
+  find_inputs(folder, {}, false, all);
   FoundFiles found;
   for (BatchFile& file : all) {
     if (takes(file.input))
@@ -279,7 +278,7 @@ void put_digest(Json& json, const std::string& prefix, const std::string& path) 
   }
   if (!fs::is_directory(path, none)) return;
   std::set<std::string> members;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path))
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (entry.is_regular_file()) members.insert(entry.path().string());
   json.begin_array(prefix + "_files");
   for (const std::string& member : members) {

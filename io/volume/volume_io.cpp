@@ -17,6 +17,7 @@
 #include "io/source.h"
 #include "io/video/pictures.h"
 #include "io/volume/dicom_samples.h"
+#include "io/volume/dicom_series.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -289,7 +290,9 @@ bool leads_out(const std::string& path, const fs::path& folder) {
   return fs::is_symlink(path, error) && (fs::canonical(path, error).parent_path() != folder || error);
 }
 
-std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptions& options) {
+/// `others`: names of files that are not read.
+std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptions& options,
+                                    std::vector<std::string>& others) {
   const Limits& limits = options.limits;
   std::vector<std::string> paths;
   std::error_code error, ignored;
@@ -304,7 +307,10 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptio
     FileToRead f = file_to_read(path);
     f.limits = limits;
     VolumeInput input(f.open(), path);
-    if (!is_dicom(input.ahead(4096))) continue;
+    if (!is_dicom(input.ahead(4096))) {
+      others.push_back(base_name(path));
+      continue;
+    }
     require(options.allow_outside || !leads_out(path, real_folder), ErrorKind::kUnsupported,
             path +
                 ": is a link to another folder, so it may be any file of yours; VolumeOptions::allow_outside lets "
@@ -373,7 +379,12 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return limited(dicom_layout(dicom_files(path, options), options), options.limits);
+    std::vector<std::string> others;
+    VolumeLayout layout = dicom_layout(dicom_files(path, options, others), options);
+    if (!others.empty())
+      layout.remarks.push_back(names_of(others) + (others.size() == 1 ? ": is no DICOM file and is left out"
+                                                                      : ": are no DICOM files and are left out"));
+    return limited(std::move(layout), options.limits);
   }
   if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
     if (const std::string header = header_of_image(path); !header.empty()) {

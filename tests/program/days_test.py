@@ -67,6 +67,8 @@ def make_film(path: Path, seconds: int = 2) -> None:
 def day_of_the_archivist(folder: Path, has_ffmpeg: bool) -> None:
     attic = folder / "attic"
     make_study(attic / "study")
+    make_study(attic / "study" / "later", 4)  # a series in a folder of another one
+    (attic / "study" / "notes.txt").write_text("words")
     header = b"NRRD0004\ntype: short\ndimension: 3\nsizes: 8 8 4\nencoding: raw\nendian: little\n\n"
     (attic / "brain.nrrd").write_bytes(header + struct.pack("<256h", *range(256)))
     (attic / "reels").mkdir()
@@ -88,14 +90,16 @@ def day_of_the_archivist(folder: Path, has_ffmpeg: bool) -> None:
     check({f["state"] for f in entries.values()} == {"done"}, f"all files are coded: {entries}")
     check(all(f["verified"] for f in entries.values()), "all files are compared")
     check(entries["brain.nrrd"]["input_md5"] == before["brain.nrrd"], "digests of the originals are in the report")
-    check(len(entries["study"]["input_files"]) == 6, "those of a folder, too")
+    check(len(entries["study"]["input_files"]) == 7, "those of a folder, too")
+    check(len(entries["later"]["input_files"]) == 4, "those of a folder in a study")
+    check(any("notes.txt: is no DICOM file" in said for said in entries["study"]["warnings"]), f"what is left: {entries['study']}")
     shutil.rmtree(attic)
     run("verify", coded / "study.tvl")
 
     run("decode", coded, "--recursive", "--out-dir", back)
     after = files_in(back)
     for name in before:
-        if not name.startswith("reels/") and name != "still.ppm":
+        if not name.startswith("reels/") and name not in ("still.ppm", "study/notes.txt"):
             check(after.get(name) == before[name], f"{name} is the same file again")
     check((back / "reels" / "clip.y4m").read_bytes().endswith(clip[-774:]), "and so are the pictures of the clip")
     check((back / "still.ppm").read_bytes() == still, "and a single picture")
