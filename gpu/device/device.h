@@ -171,6 +171,16 @@ using DeviceBuffer = Buffer<T, DeviceSpace>;
 template <class T>
 using PinnedBuffer = Buffer<T, PinnedSpace>;
 
+/// Gives both room for `count` elements, whose values are lost if there was less. Not while they are used.
+template <class T>
+void make_room(DeviceBuffer<T>& on_device, PinnedBuffer<T>& on_host, std::size_t count) {
+  if (on_device.size() >= count) return;
+  const IdleMemory idle;
+  on_device = {};
+  on_device = DeviceBuffer<T>(count);
+  on_host = PinnedBuffer<T>(count);
+}
+
 /// Most device memory for a pipeline without a limit of its user: three quarters of the free memory. The rest is for
 /// other programs and for growth.
 inline std::size_t usable_memory() {

@@ -77,18 +77,8 @@ void DeviceCodingCost::prepare(const GopShape& shape, float step, const Stream& 
                        inverse[i], count_, tiles);
   });
   tile_count_ = tiles.size();
-  if (tiles_.size() < tiles.size()) {
-    const IdleMemory idle;
-    tiles_ = {};
-    tiles_ = DeviceBuffer<CodingTile>(tiles.size());
-    host_tiles_ = PinnedBuffer<CodingTile>(tiles.size());
-  }
-  if (sums_.size() < 2 * count_) {
-    const IdleMemory idle;
-    sums_ = {};
-    sums_ = DeviceBuffer<unsigned long long>(2 * count_);
-    host_sums_ = PinnedBuffer<unsigned long long>(2 * count_);
-  }
+  make_room(tiles_, host_tiles_, tiles.size());
+  make_room(sums_, host_sums_, 2 * count_);
   std::copy(tiles.begin(), tiles.end(), host_tiles_.data());
   copy(tiles_.data(), host_tiles_.data(), tile_count_, cudaMemcpyHostToDevice, stream);
   shape_ = &shape;

@@ -108,12 +108,7 @@ void DeviceKeyCoding::prepare(const GopShape& shape, float step, float rounding_
 // Pieces of a key, for its sums. Not while others are used.
 void DeviceKeyCoding::prepare_sums(int keys, const Stream& stream) {
   const std::size_t count = 4 * bands_.size() * static_cast<std::size_t>(keys);
-  if (sums_.size() < count) {
-    const IdleMemory idle;
-    sums_ = {};
-    sums_ = DeviceBuffer<unsigned long long>(count);
-    host_sums_ = PinnedBuffer<unsigned long long>(count);
-  }
+  make_room(sums_, host_sums_, count);
   check(cudaMemsetAsync(sums_.data(), 0, count * sizeof *sums_.data(), stream.get()), "cudaMemsetAsync");
   summed_ = keys;
   if (tiles_are_there_) return;
@@ -121,12 +116,7 @@ void DeviceKeyCoding::prepare_sums(int keys, const Stream& stream) {
   for (std::size_t i = 0; i < bands_.size(); ++i)
     add_coding_tiles(bands_[i].layout, bands_[i].layout.origin, bands_[i].inverse, i, tiles);
   tile_count_ = tiles.size();
-  if (tiles_.size() < tiles.size()) {
-    const IdleMemory idle;
-    tiles_ = {};
-    tiles_ = DeviceBuffer<CodingTile>(tiles.size());
-    host_tiles_ = PinnedBuffer<CodingTile>(tiles.size());
-  }
+  make_room(tiles_, host_tiles_, tiles.size());
   std::copy(tiles.begin(), tiles.end(), host_tiles_.data());
   copy(tiles_.data(), host_tiles_.data(), tile_count_, cudaMemcpyHostToDevice, stream);
   tiles_are_there_ = true;
