@@ -140,9 +140,9 @@ void EncoderCore::push_to_psnr(const Gop& gop, PendingGop p) {
   TargetSearch::Coded coded = search_.code_to_psnr(gop, p);
   LayeredGop divided;
   divided.frames = p.frames;
-  writer_.write_cut(p, coded.control, coded.layers,
-                    layer_errors(predicted_errors(context_.header, coded.control, coded.layers), measurer_.measured()),
-                    divided);
+  context_.timed(&EncoderStages::pack, false, [&] { coded.control.divide(coded.layers, divided); });
+  writer_.write_divided(
+      p, divided, layer_errors(predicted_errors(context_.header, coded.control, coded.layers), measurer_.measured()));
   tell_observer(p);
 }
 

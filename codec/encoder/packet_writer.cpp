@@ -138,14 +138,10 @@ void PacketWriter::write_packet(const PendingGop& p, const LayeredGop& layers, c
   counts_.gops += 1;
 }
 
-void PacketWriter::write_cut(const PendingGop& p, RateControl& control, const std::vector<Cuts>& layers,
-                             const std::vector<double>& errors, LayeredGop& divided) {
+void PacketWriter::write_divided(const PendingGop& p, const LayeredGop& layers, const std::vector<double>& errors) {
   GopChunks chunks;
-  context_.timed(&EncoderStages::pack, false, [&] {
-    control.divide(layers, divided);
-    make_chunks(context_.header, divided, chunks, &context_.pool);
-  });
-  write_packet(p, divided, chunks, errors);
+  context_.timed(&EncoderStages::pack, false, [&] { make_chunks(context_.header, layers, chunks, &context_.pool); });
+  write_packet(p, layers, chunks, errors);
 }
 
 void PacketWriter::write_end() {

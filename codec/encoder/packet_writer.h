@@ -24,10 +24,8 @@ class PacketWriter {
   /// Writes a packet. `errors`: mean squared errors of the layers; empty if they are set later, in index().
   void write_packet(const PendingGop& p, const LayeredGop& layers, const GopChunks& chunks,
                     const std::vector<double>& errors);
-  /// Writes a GOP with a target, divided at the cuts of its layers. `divided` has its frames and is reused for its
-  /// memory.
-  void write_cut(const PendingGop& p, RateControl& control, const std::vector<Cuts>& layers,
-                 const std::vector<double>& errors, LayeredGop& divided);
+  /// The same of a GOP that is divided into layers; makes its chunks.
+  void write_divided(const PendingGop& p, const LayeredGop& layers, const std::vector<double>& errors);
   /// Writes the index and the end.
   void write_end();
 

@@ -22,7 +22,9 @@ constexpr double kWorthless = 1e30;
 void SpooledGops::add(const PendingGop& p, RateControl& control, const RateCurve& curve,
                       const MeasuredErrors& measured) {
   const std::vector<Cuts> nothing(static_cast<std::size_t>(context_.header.layers), control.at(kWorthless));
-  gops_.push_back({p, std::ftell(spool_.file()), curve, control.chunk_bytes(nothing), measured});
+  std::vector<const BlockGrid*> grids;
+  for (int c = 0; c < control.components(); ++c) grids.push_back(&control.grid(c));
+  gops_.push_back({p, std::ftell(spool_.file()), curve, control.chunk_bytes(nothing), measured, std::move(grids)});
   context_.timed(&EncoderStages::pack, true, [&] { control.save(spool_.file()); });
 }
 
@@ -60,16 +62,9 @@ void SpooledGops::write_all() {
 }
 
 RateControl SpooledGops::load(const Spooled& s) {
-  const PendingGop& p = s.gop;
-  const int levels = p.motion ? p.motion->places.levels : 0;
-  const GopKey key = p.motion ? p.motion->places.key : GopKey::kFirst;
-  auto& geometry = geometries_[GopKind(p.frames, levels, key)];
-  if (!geometry) geometry = std::make_unique<StreamGeometry>(context_.header.describe_gop(levels, key), p.frames);
-  std::vector<const BlockGrid*> grids;
-  for (int c = 0; c < geometry->components(); ++c) grids.push_back(&geometry->grid(c));
   return context_.timed(&EncoderStages::pack, true, [&] {
     spool_.seek(s.offset);
-    return RateControl(context_.header, grids, spool_.file(), &context_.pool);
+    return RateControl(context_.header, s.grids, spool_.file(), &context_.pool);
   });
 }
 
@@ -91,10 +86,12 @@ void SpooledGops::write(std::size_t n, std::uint64_t budget, double slope) {
   require(fits, ErrorKind::kBadArgument,
           "the target is too small: GOP " + std::to_string(p.number) + " cannot be coded in the " +
               std::to_string(budget) + " bytes that are its share; raise it or lower EncoderParams::layers");
-  const std::vector<Cuts> cuts = control.layers(final, lambda, layers);
   std::vector<double> errors;
-  if (!context_.cuts_by_plane()) errors = layer_errors(predicted_errors(context_.header, control, cuts), s.errors);
-  writer_.write_cut(p, control, cuts, errors, divided);
+  if (!context_.cuts_by_plane()) {
+    const std::vector<Cuts> cuts = control.layers(final, lambda, layers);
+    errors = layer_errors(predicted_errors(context_.header, control, cuts), s.errors);
+  }
+  writer_.write_divided(p, divided, errors);
 }
 
 }  // namespace trivelet

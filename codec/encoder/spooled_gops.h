@@ -2,10 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "codec/encoder/encoder_context.h"
@@ -43,6 +40,7 @@ class SpooledGops {
     RateCurve curve;
     std::uint64_t least = 0;  ///< WaitingGop::least
     MeasuredErrors errors;
+    std::vector<const BlockGrid*> grids;  ///< per component; the backend's encoder keeps them
   };
 
   RateControl load(const Spooled& s);
@@ -51,7 +49,6 @@ class SpooledGops {
   PacketWriter& writer_;
   Spool spool_;
   std::vector<Spooled> gops_;
-  std::map<GopKind, std::unique_ptr<StreamGeometry>> geometries_;
 };
 
 }  // namespace trivelet

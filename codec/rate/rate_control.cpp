@@ -10,6 +10,7 @@
 #include <queue>
 #include <utility>
 
+#include "codec/rate/bit_copy.h"
 #include "codec/transform/colour.h"
 #include "codec/transform/frame_gains.h"
 
@@ -619,43 +620,33 @@ void RateControl::divide(const std::vector<Cuts>& layers, LayeredGop& out) {
 // Parts of the fast profile begin at any bit of their codeword; here they are moved to byte boundaries.
 void RateControl::shift_parts(const std::vector<Cuts>& layers, LayeredGop& out) {
   std::size_t total = 0;
-  for (auto& c : out.components)
-    for (auto& block : c.blocks)
-      for (auto& segment : block)
-        for (auto& part : segment.parts) total += part.size;
-  shifted_.assign(total, 0);
-  std::size_t at = 0;
-  for (std::size_t c = 0; c < components_.size(); ++c) {
-    std::size_t i = components_[c].first;
-    for (auto& block : out.components[c].blocks)
-      for (LayeredSegment& segment : block) {
-        const Run& run = runs_[i];
-        std::uint32_t done = 0;
-        for (std::size_t l = 0; l < layers.size(); ++l) {
-          const std::uint32_t end = std::max(done, end_at(run, std::min<int>(layers[l][i], unit_ * run.top)));
-          LayerPart& part = segment.parts[l];
-          const std::uint8_t* from = bytes_.data() + run.offset + done / 8;
-          const unsigned shift = done % 8;
-          const std::size_t readable = (end + 7) / 8 - done / 8;
-          std::size_t b = 0;
-          for (; b + 5 <= readable && b + 4 <= part.size; b += 4) {
-            const std::uint64_t word = load_word(from + b) | std::uint64_t{from[b + 4]} << 32;
-            store_word(shifted_.data() + at + b, static_cast<std::uint32_t>(word >> shift));
-          }
-          for (; b < part.size; ++b) {
-            unsigned v = static_cast<unsigned>(from[b]) >> shift;
-            if (b + 1 < readable) v |= static_cast<unsigned>(from[b + 1]) << (8 - shift);
-            shifted_[at + b] = static_cast<std::uint8_t>(v);
-          }
-          if (const unsigned last = (end - done) % 8; last != 0 && part.size > 0)
-            shifted_[at + part.size - 1] &= static_cast<std::uint8_t>((1u << last) - 1);
-          part.data = shifted_.data() + at;
-          at += part.size;
-          done = end;
-        }
-        ++i;
+  std::vector<std::vector<std::size_t>> places(components_.size());  // of the parts of a block in shifted_
+  for (std::size_t c = 0; c < components_.size(); ++c)
+    for (const auto& block : out.components[c].blocks) {
+      places[c].push_back(total);
+      for (const LayeredSegment& segment : block)
+        for (const LayerPart& part : segment.parts) total += part.size;
+    }
+  if (shifted_.size() < total) shifted_.resize(total);
+  for_blocks([&](const Component& component, std::size_t first) {
+    const auto c = static_cast<std::size_t>(&component - components_.data());
+    const std::size_t block = (first - component.first) / static_cast<std::size_t>(component.segments);
+    std::uint8_t* at = shifted_.data() + places[c][block];
+    std::size_t i = first;
+    for (LayeredSegment& segment : out.components[c].blocks[block]) {
+      const Run& run = runs_[i];
+      std::uint32_t done = 0;
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        const std::uint32_t end = std::max(done, end_at(run, std::min<int>(layers[l][i], unit_ * run.top)));
+        LayerPart& part = segment.parts[l];
+        copy_bits(bytes_.data() + run.offset + done / 8, done % 8, end - done, at);
+        part.data = at;
+        at += part.size;
+        done = end;
       }
-  }
+      ++i;
+    }
+  });
 }
 
 // [layer][segment]

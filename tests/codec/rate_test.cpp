@@ -11,6 +11,7 @@
 #include "codec/encoder/encoder_params.h"
 #include "codec/measure/measuring_plan.h"
 #include "codec/measure/sample_error.h"
+#include "codec/rate/bit_copy.h"
 #include "codec/rate/rate_control.h"
 #include "tests/support/one_of.h"
 #include "tests/support/rate_support.h"
@@ -303,6 +304,21 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
       const std::vector<double> slopes = {0.5, 4, 100, 1e5};
       const std::vector<std::uint64_t> bytes = shared.body_bytes_at(slopes);
       for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(bytes[i], control.body_bytes(control.at(slopes[i])));
+    }
+}
+
+TEST(CopyBits, AnyBitsToAnyNumber) {
+  std::vector<std::uint8_t> from(40);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(137 * i + (i >> 2) + 71);
+  const auto bit = [](const std::vector<std::uint8_t>& bytes, std::size_t i) { return bytes[i / 8] >> (i % 8) & 1; };
+  for (unsigned first = 0; first < 8; ++first)
+    for (std::size_t bits = 0; bits <= 200; ++bits) {
+      const std::vector<std::uint8_t> held(from.begin(),
+                                           from.begin() + static_cast<std::ptrdiff_t>((first + bits + 7) / 8));
+      std::vector<std::uint8_t> to((bits + 7) / 8, 0xff);  // the sanitizers see what is beside them
+      copy_bits(held.data(), first, bits, to.data());
+      for (std::size_t i = 0; i < 8 * to.size(); ++i)
+        ASSERT_EQ(bit(to, i), i < bits ? bit(from, first + i) : 0) << first << ", " << bits << ", " << i;
     }
 }
 
