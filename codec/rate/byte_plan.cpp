@@ -42,25 +42,36 @@ std::uint64_t BytePlan::tail(const std::vector<GopInfo>& index, std::uint64_t po
   return bytes;
 }
 
+// log2 of the slope at which the parts of the GOPs from `first` on take `room` bytes.
+double BytePlan::slope_of_room(std::size_t first, double room) const {
+  std::vector<RateCurve> curves;
+  double fixed = 0;
+  for (std::size_t i = first; i < gops_.size(); ++i) {
+    curves.push_back(gops_[i].curve);
+    fixed += gops_[i].curve.fixed_bytes();
+  }
+  return slope_for(curves, room + fixed);
+}
+
 std::vector<std::uint64_t> BytePlan::next(const std::vector<GopInfo>& index, std::uint64_t position) const {
   const std::size_t first = index.size();
   const std::size_t left = gops_.size() - first;
   if (left == 0) return {};
   double wanted = 0;
   std::uint64_t needed = position + tail(index, position);
-  for (std::size_t i = first; i < gops_.size(); ++i) {
-    wanted += gops_[i].curve.body_bytes(slope_);
-    needed += gops_[i].head + gops_[i].least;
-  }
+  for (std::size_t i = first; i < gops_.size(); ++i) needed += gops_[i].head + gops_[i].least;
   require(total_ >= needed, ErrorKind::kBadArgument,
           "a target of " + std::to_string(total_) + " bytes is too small: " + std::to_string(needed) +
               " are needed for heads, motion and index alone; raise the target, lower EncoderParams::layers or do "
               "without EncoderParams::motion");
   const auto room = static_cast<double>(total_ - needed);
+  // At this slope a GOP of which all is sent gets no more than that, which those behind it might not need either.
+  const double slope = slope_of_room(first, room);
+  for (std::size_t i = first; i < gops_.size(); ++i) wanted += gops_[i].curve.body_bytes(slope);
   std::vector<std::uint64_t> bytes;
   for (std::size_t i = first; i < first + std::max<std::size_t>(1, left / kLeftForEach); ++i) {
     const double share = left == 1    ? 1.0
-                         : wanted > 0 ? gops_[i].curve.body_bytes(slope_) / wanted
+                         : wanted > 0 ? gops_[i].curve.body_bytes(slope) / wanted
                                       : 1.0 / static_cast<double>(left);
     bytes.push_back(gops_[i].least + static_cast<std::uint64_t>(room * share));
   }

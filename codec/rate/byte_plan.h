@@ -34,6 +34,7 @@ class BytePlan {
   std::vector<std::uint64_t> next(const std::vector<GopInfo>& index, std::uint64_t position) const;
 
  private:
+  double slope_of_room(std::size_t first, double room) const;
   std::uint64_t tail(const std::vector<GopInfo>& index, std::uint64_t position) const;
 
   int layers_;

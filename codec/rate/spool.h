@@ -39,7 +39,8 @@ class RateCurve {
   /// Interpolated between slopes an eighth of an octave apart.
   double bytes(double log2_slope) const;
   /// Without the fixed bytes.
-  double body_bytes(double log2_slope) const { return bytes(log2_slope) - static_cast<double>(fixed_); }
+  double body_bytes(double log2_slope) const { return bytes(log2_slope) - fixed_bytes(); }
+  double fixed_bytes() const { return static_cast<double>(fixed_); }
   int frames() const { return frames_; }
 
   template <class IO>

@@ -12,6 +12,7 @@
 #include "codec/measure/measuring_plan.h"
 #include "codec/measure/sample_error.h"
 #include "codec/rate/bit_copy.h"
+#include "codec/rate/byte_plan.h"
 #include "codec/rate/rate_control.h"
 #include "tests/support/one_of.h"
 #include "tests/support/rate_support.h"
@@ -305,6 +306,55 @@ TEST(RateControl, KnowsTheSizeOfChunks) {
       const std::vector<std::uint64_t> bytes = shared.body_bytes_at(slopes);
       for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_EQ(bytes[i], control.body_bytes(control.at(slopes[i])));
     }
+}
+
+// What a GOP gets beyond all that it has, those behind it might not need, either.
+TEST(BytePlan, GivesNoGopMoreThanItHas) {
+  const Clip clip = make_clip(video(400, 260, "gray", 4), 4, 4, Pattern::kTexture, 5);
+  CodingParams asked = params_of(Profile::kFast, 4);
+  asked.block_size = 64;
+  asked.layers = 1;
+  const EncoderParams p = resolve(clip.info, asked);
+  const StreamHeader header = make_header(clip.info, p);
+  const auto encoder = cpu_backend().make_encoder(header, {});
+  std::vector<WaitingGop> gops;
+  std::vector<std::uint64_t> most;  // of the chunks' bytes
+  std::uint64_t total = 1000;
+  for (const float step : {0.5f, 4.0f, 4.0f, 4.0f, 4.0f, 4.0f, 4.0f, 4.0f}) {
+    GopChoices choices;
+    choices.step = step;
+    choices.by_plane = true;
+    encoder->push(clip.gops[0], choices);
+    CodedGop coded;
+    ASSERT_TRUE(encoder->pull(coded));
+    const RateControl control(header, coded, step, {});
+    const auto bytes_of = [&](const Cuts& cuts) { return control.chunk_bytes(control.layers(cuts, 1, 1)); };
+    WaitingGop w;
+    w.curve = RateCurve(control, 0, 4);
+    w.head = 50;
+    w.least = bytes_of(control.at(1e30));
+    w.info.first_frame = 4 * gops.size();
+    w.info.frames = 4;
+    w.info.begin_pts = static_cast<std::int64_t>(w.info.first_frame);
+    w.info.end_pts = w.info.begin_pts + 4;
+    most.push_back(bytes_of(control.complete()));
+    total += w.head + (gops.empty() ? most[0] / 2 : most.back());
+    gops.push_back(w);
+  }
+  const BytePlan plan(header, gops, total);
+  std::vector<GopInfo> index;
+  std::uint64_t position = 500;
+  for (auto next = plan.next(index, position); !next.empty(); next = plan.next(index, position))
+    for (const std::uint64_t bytes : next) {
+      GopInfo info = gops[index.size()].info;
+      info.offset = position;
+      info.bytes = gops[index.size()].head + std::min(bytes, most[index.size()]);
+      info.layers.resize(header.layers);
+      position += info.bytes;
+      index.push_back(info);
+    }
+  EXPECT_LE(position, total);
+  EXPECT_GE(static_cast<double>(position), 0.995 * static_cast<double>(total));
 }
 
 TEST(CopyBits, AnyBitsToAnyNumber) {
