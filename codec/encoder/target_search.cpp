@@ -26,6 +26,11 @@ constexpr double kFinestStep = 0.05;
 constexpr double kFinestStepForBytes = 0.02;
 constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 
+// TargetSearch::needed_slope_ where GOPs are cut by their planes (RateControl::RateControl with a step). Only parts of
+// less than about 0.03 bits a coefficient have a lower slope. With a higher one the GOPs before would seem to give less
+// than they do, and each GOP would be coded more finely than the one before.
+constexpr double kNeededSlopeByPlane = -0.3;
+
 // Octaves by which the step should grow to change `without_last`, the amount down to plane 1, to `wanted`. `complete`
 // is the amount down to plane 0. Amounts are bytes or errors.
 double octaves_off(double without_last, double complete, double wanted) {
@@ -52,6 +57,7 @@ TargetSearch::TargetSearch(EncoderContext& context, ErrorMeasurer& measurer, Key
     step_ = std::clamp(std::sqrt(5 * target_error_), 0.05, 1e6);
   }
   if (context.params.has_byte_target()) step_ = std::exp2(bits - 4);  // 16 at 8 bits; halved until it is fine enough
+  if (context.cuts_by_plane()) needed_slope_ = kNeededSlopeByPlane;
 }
 
 // ---------------------------------------------------------------------------------------------------------------- runs
@@ -370,21 +376,22 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
   constexpr double kReserveOfUnknown = 0.4;
   constexpr double kReserveOfUnknownByPlane = 0.1;
   constexpr double kReserveOfLast = 0.15;  // later GOPs cannot correct it
+  constexpr double kReserveOfLastByPlane = 0.11;
   constexpr int kMostCodings = 4;
   // Planes cut without errors are cut best near the end of the last one.
   const bool by_plane = context_.cuts_by_plane();
   const bool plane_more = budget.unknown > kUncertain && !by_plane;
+  const double reserve_of_last = by_plane ? kReserveOfLastByPlane : kReserveOfLast;
   const double reserve = kReserve + (by_plane ? kReserveOfUnknownByPlane : kReserveOfUnknown) * budget.unknown;
-  step_ = plane_more ? step_ / 2 : step_ * std::exp2(budget.may_be_last ? -kReserveOfLast : -reserve);
+  step_ = plane_more ? step_ / 2 : step_ * std::exp2(budget.may_be_last ? -reserve_of_last : -reserve);
   for (int coding = 1;; ++coding) {
     step_ = std::max(step_, kFinestStepForBytes);
     RateControl control = coded_once(gop, plane_more, false, p);
     add_to_run(control, p);
     keep_amounts(control, p.frames, plane_more ? 1 : 0);
-    if (budget.may_be_last && coding < kMostCodings && run_bytes(RateCurve::kLeast) < budget.known &&
-        step_ > kFinestStepForBytes) {
+    if (budget.may_be_last && coding < kMostCodings && step_ > kFinestStepForBytes && !gives(budget.known, control)) {
       run_.pop_back();
-      step_ = std::min(step_ / 1.2, step_within(budget, *amounts_before_) * std::exp2(-kReserveOfLast));
+      step_ = std::min(step_ / 1.2, step_within(budget, *amounts_before_) * std::exp2(-reserve_of_last));
       continue;
     }
     if (plane_more && p.number == 0)
@@ -393,6 +400,18 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
     step_ = amounts_before_->step;  // if the next GOP gives no other
     return held(gop, p, std::move(control), expected_slope);
   }
+}
+
+// Whether the GOPs of this run, of which the last one is `control`, have that many bytes with their headers. Those of
+// the last one are counted as if it had one layer, which is less than they take.
+bool TargetSearch::gives(double bytes, const RateControl& control) const {
+  const double bodies = run_bytes(RateCurve::kLeast);
+  if (bodies >= bytes || bodies < kBodyShare * bytes) return bodies >= bytes;
+  return context_.timed(&EncoderStages::layers, false, [&] {
+    const Cuts all = control.complete();
+    return bodies + static_cast<double>(control.chunk_bytes(control.layers(all, 1, 1)) - control.body_bytes(all)) >=
+           bytes;
+  });
 }
 
 void TargetSearch::add_to_run(const RateControl& control, const PendingGop& p) {

@@ -75,6 +75,7 @@ class TargetSearch {
   Budget budget_for(const PendingGop& p) const;
   double run_bytes(double log2_slope) const;
   double step_within(const Budget& budget, const StepAmounts& amounts) const;
+  bool gives(double bytes, const RateControl& control) const;
   Coded code_found(const Gop& gop, PendingGop& p, const Budget& budget);
   void add_to_run(const RateControl& control, const PendingGop& p);
   Coded held(const Gop& gop, const PendingGop& p, RateControl control, double expected_slope);

@@ -20,7 +20,8 @@ constexpr int kLeastOf = 24;     // minimum number of windows; of fewer the draw
 constexpr double kByActivity = 0.85;
 constexpr int kLeastSide = 64;  // minimum; borders cost more in smaller windows
 
-// Estimates the bits of samples from their differences along rows and time, in some rows of some frames.
+// Estimates the bits of samples from their differences along rows and time, in some rows of some frames. In the first
+// frame they are along rows alone: what does not change costs bits only once, but in pictures that stand it costs most.
 class Activity {
  public:
   Activity(const VolumeView& v, int bits) : view_(v), unit_(std::exp2(bits - 7)) {
@@ -49,8 +50,8 @@ class Activity {
     for (int t = 0; t < view_.shape.frames; t += kFrames)
       for (int y = y0; y < y0 + height; y += step) {
         const auto* now = reinterpret_cast<const Sample*>(view_.row(t, y)) + x0;
-        const bool is_last = t + 1 == view_.shape.frames;
-        const auto* next = is_last ? nullptr : reinterpret_cast<const Sample*>(view_.row(t + 1, y)) + x0;
+        const bool is_alone = t == 0 || t + 1 == view_.shape.frames;
+        const auto* next = is_alone ? nullptr : reinterpret_cast<const Sample*>(view_.row(t + 1, y)) + x0;
         for (int x = 0; x + 1 < width; ++x) {
           int d = now[x] - now[x + 1];
           if (next) d -= next[x] - next[x + 1];

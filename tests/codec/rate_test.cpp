@@ -103,6 +103,20 @@ TEST_P(Rate, PicturesOfManyBlocks) {
   EXPECT_NEAR(decibels(255 * 255 / mse_of(clip, encode(clip, p))), 36, 0.3);
 }
 
+// With a target GOPs that are alike are all coded about as finely as with the quality that gives as many bytes. Coded
+// more and more finely and then cut they would be 0.15 dB worse.
+TEST(Targets, GopsThatAreAlike) {
+  const Clip clip = make_clip(video(400, 260, "gray", 16), 16, 4, Pattern::kTexture, 5);
+  CodingParams p = params_of(Profile::kFast, 4);
+  p.quality = 50;
+  const Stream wanted = encode(clip, p);
+  p.target_bytes = wanted.size();
+  const Stream s = encode(clip, p);
+  EXPECT_LE(s.size(), wanted.size());
+  EXPECT_GE(static_cast<double>(s.size()), 0.998 * static_cast<double>(wanted.size()));
+  EXPECT_LT(decibels(mse_of(clip, s) / mse_of(clip, wanted)), -0.2);
+}
+
 // Of which no block has a bit: the sanitizers see what is done with tables of nothing.
 TEST_P(Rate, FlatPicturesMeetAnyTarget) {
   const Clip clip = make_clip(video(96, 64, "yuv420p", 0), 10, 4, Pattern::kZero, 1);
