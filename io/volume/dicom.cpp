@@ -448,11 +448,14 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     require(s.file.may_unpack, ErrorKind::kBadStream,
             s.file.path + ": a stored header of compressed pixels (transfer syntax " +
                 printable(s.found.transfer_syntax.substr(0, 64)) + ")");
-    const auto has_end = std::make_shared<bool>(true);
-    s.file.open = decompressed_dicom(s.file, s.found, has_end);
+    const auto about = std::make_shared<DicomCodestreams>();
+    s.file.open = decompressed_dicom(s.file, s.found, about);
     find(s);
     s.converted = true;
-    s.has_end = *has_end;
+    s.has_end = about->has_end;
+    if (!about->exceed_stored_bits) return;
+    s.found.stored_bits = s.found.bits;
+    s.found.high_bit = s.found.bits - 1;
   };
   for (const FileToRead& file : files) {
     DicomSlice s;

@@ -278,6 +278,24 @@ void widen(const Bytes& from, std::size_t bytes, bool is_signed, std::size_t wan
   }
 }
 
+std::optional<Shape> shape_of(const DicomFile& d, const std::byte* p, std::size_t size) {
+  const bool is_2000 = dicom_syntax(d.transfer_syntax)->coding == DicomCoding::kJpeg2000;
+  return is_2000 ? shape_of_jpeg2000(p, size) : shape_of_jpeg(p, size);
+}
+
+/// Whether unsigned numbers of codestreams may exceed Bits Stored: no other bits than those of a number survive loss.
+bool exceed_stored_bits(const DicomFile& d, const Frames& frames) {
+  constexpr std::string_view kWithLoss[] = {
+      "1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51", "1.2.840.10008.1.2.4.53", "1.2.840.10008.1.2.4.55",
+      "1.2.840.10008.1.2.4.81", "1.2.840.10008.1.2.4.91", "1.2.840.10008.1.2.4.203"};
+  if (d.is_signed || std::find(std::begin(kWithLoss), std::end(kWithLoss), d.transfer_syntax) == std::end(kWithLoss))
+    return false;
+  return std::any_of(frames.parts.begin(), frames.parts.end(), [&](const auto& part) {
+    const std::optional<Shape> s = shape_of(d, frames.data.data() + part.first, part.second - part.first);
+    return s && !s->is_signed && s->bits > d.stored_bits;
+  });
+}
+
 /// Decodes the codestreams of frames by GDCM in a child process.
 class GdcmFrames {
  public:
@@ -308,8 +326,7 @@ class GdcmFrames {
  private:
   /// The codestream's declared format, if it equals the header's.
   Shape checked(const DicomFile& d, const std::byte* p, std::size_t size) const {
-    const bool is_2000 = dicom_syntax(syntax_)->coding == DicomCoding::kJpeg2000;
-    const std::optional<Shape> s = is_2000 ? shape_of_jpeg2000(p, size) : shape_of_jpeg(p, size);
+    const std::optional<Shape> s = shape_of(d, p, size);
     require(s.has_value(), ErrorKind::kBadStream,
             name_ + ": its compressed pixels are not what the header says (" + syntax_text(syntax_) + ")");
     require(s->columns == d.columns && s->rows == d.rows && s->samples == d.samples && s->bits <= d.bits,
@@ -357,13 +374,13 @@ class GdcmFrames {
 /// Delivers head, decoded pixels, a padding byte if their size is odd, and tail.
 class DecodedFeed final : public Feed {
  public:
-  DecodedFeed(const FileToRead& file, const DicomFile& found, const GdcmAdapter* gdcm, bool& has_end)
+  DecodedFeed(const FileToRead& file, const DicomFile& found, const GdcmAdapter* gdcm, DicomCodestreams& about)
       : name_(file.path), limits_(file.limits), d_(found), gdcm_(gdcm) {
     VolumeInput in(file.open(), file.path);
     Bytes head;
     in.append(head, d_.pixels_at, "header");
     frames_ = Fragments(in, d_, limits_).read();
-    has_end = frames_.has_end;
+    about = {frames_.has_end, exceed_stored_bits(d_, frames_)};
     tail_ = in.rest("data behind the pixels", kMaxTailBytes);
     frame_bytes_ = d_.rows * d_.columns * d_.samples * (d_.bits / 8);
     const std::uint64_t all = frame_bytes_ * d_.frames;
@@ -487,7 +504,7 @@ void check_bits(const DicomFile& found, const std::string& name) {
            " are not read; those of 8, 16 and 32 bits are (Bits Allocated): convert the file first");
 }
 
-Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<bool> has_end) {
+Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<DicomCodestreams> about) {
   const DicomCoding coding = dicom_syntax(found.transfer_syntax)->coding;
   require(
       coding != DicomCoding::kUnknown, ErrorKind::kUnsupported,
@@ -501,8 +518,8 @@ Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::s
   require(gdcm != nullptr || coding == DicomCoding::kRunLength, ErrorKind::kUnsupported,
           file.path + ": its pixels are compressed (" + syntax_text(found.transfer_syntax) +
               "), and this build has no GDCM to decompress them");
-  return [gdcm, file, found, has_end = std::move(has_end)] {
-    return std::make_unique<DecodedFeed>(file, found, gdcm, *has_end);
+  return [gdcm, file, found, about = std::move(about)] {
+    return std::make_unique<DecodedFeed>(file, found, gdcm, *about);
   };
 }
 

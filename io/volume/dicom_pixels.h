@@ -29,9 +29,16 @@ std::string syntax_text(const std::string& uid);
 /// Throws Unsupported unless samples have 8, 16 or 32 bits.
 void check_bits(const DicomFile& found, const std::string& name);
 
+/// What opening a file tells of its codestreams.
+struct DicomCodestreams {
+  bool has_end = true;  ///< they end with their delimiter
+  /// They were coded with loss and have more bits than Bits Stored: decoders give numbers, which exceed it a little.
+  bool exceed_stored_bits = false;
+};
+
 /// The same file in explicit little-endian with uncompressed, interleaved pixels. Only attributes about the coding of
 /// the pixels differ. Pixels are decoded when they are read. Throws Unsupported for syntaxes without a decoder.
-/// `*has_end` becomes false when a file is opened whose pixels lack their closing delimiter.
-Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<bool> has_end);
+/// `*about` is written whenever the file is opened.
+Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::shared_ptr<DicomCodestreams> about);
 
 }  // namespace trivelet::io

@@ -46,9 +46,7 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
     require(in.line(line), ErrorKind::kBadStream, in.name() + ": the header ends without ElementDataFile");
     require(in.position() <= kMaxHeadBytes, ErrorKind::kBadStream, in.name() + ": a header without end");
     const std::size_t equals = line.find_first_of("=:");  // MetaIO takes either
-    if (trim(line).empty()) continue;
-    require(equals != std::string::npos, ErrorKind::kBadStream,
-            in.name() + ": header line '" + printable(trim(line).substr(0, 60)) + "' is no 'Key = Value'");
+    if (equals == std::string::npos) continue;            // empty, or a remark of somebody, as MetaIO takes it
     const std::string key(trim(std::string_view(line).substr(0, equals)));
     const std::string value(trim(std::string_view(line).substr(equals + 1)));
     const auto bad_value = [&]() {
@@ -153,14 +151,16 @@ void set_affine(VolumeInfo& info, const MetaHeader& h) {
 }  // namespace
 
 bool is_metaimage(std::string_view begin) {
-  // The first line is ObjectType or NDims, sometimes a comment.
-  for (int lines = 0; lines < 8 && !begin.empty(); ++lines) {
+  // ObjectType or NDims, behind a few lines of text: comments, remarks, other fields.
+  constexpr int kMostLines = 16;
+  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= ' ' || c == '\t' || c == '\r'; };
+  for (int lines = 0; lines < kMostLines && !begin.empty(); ++lines) {
     const std::size_t end = std::min(begin.find('\n'), begin.size());
     const std::string_view line = trim(begin.substr(0, end));
     for (const std::string_view key : {"ObjectType", "NDims"})
       if (line.size() > key.size() && line.substr(0, key.size()) == key)
         return trim(line.substr(key.size())).substr(0, 1) == "=";
-    if (line.substr(0, 7) != "Comment") return false;
+    if (!std::all_of(line.begin(), line.end(), is_text)) return false;
     begin.remove_prefix(std::min(end + 1, begin.size()));
   }
   return false;

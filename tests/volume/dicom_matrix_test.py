@@ -35,6 +35,10 @@ ROOT = "1.2.840.10008.1.2"
 IMPLICIT, EXPLICIT, BIG, DEFLATED, RUNS = ROOT, ROOT + ".1", ROOT + ".2", ROOT + ".1.99", ROOT + ".5"
 # The values of test_without_identifiers(), coded by CharLS.
 JPEG_LS = "/9j/9wALCAAGAAoBAREA/9oACAEBAAAAAIoCgAUAAFNxS9k0vgAAYwDAAYKExIAABQ4AAAwAAGQ4qePkmPCgo5pE0bI5GaExMjHSxHclyPCTLaILAqUIsP/Z"
+# The values of test_numbers_beyond_bits_stored(), by FFmpeg's encoder of JPEG 2000 with the 9/7 wavelet, 16 bits.
+JPEG_2000 = (
+    "/0//UQApAAAAAAAKAAAABgAAAAAAAAAAAAAAEAAAABAAAAAAAAAAAAABDwEB/1IADAAAAAEABgICAAD/XAApIr8gvuC+4L6gtvC28LbArwCvAK7gp1CnUKdokAWQBZBHl9OX05di/2QAEQABTGF2YzU5Lj"
+    "M3LjEwMP+QAAoAAAAAAGoAAf+Tz/zAEAmVkT8AAMAAHyAQAsAAPkAwAAfCHAAPqAgJCP9/Ac/AA+EKAA+UFAA+oDAHbQoEBKg/wAfEEgD6w+AB8QgG+pq/Db2OtStorfKiDSCGkUmvIk8jQ5tLC3//2Q==")
 TOOLS = {"jpeg": ["dcmcjpeg", "+e1"], "jpeg-ls": ["dcmcjpls", "+el"]}  # lossless
 
 
@@ -269,6 +273,29 @@ def test_without_identifiers(folder):
             check(not made_up and b"Doe^Jane" in back, f"{syntax}: made up {made_up}")
 
 
+def test_numbers_beyond_bits_stored(folder):
+    """A codestream of 16 bits that was coded with loss exceeds the 12 Bits Stored a little: its numbers stay."""
+    path, coded, again, raw = (os.path.join(folder, n) for n in ("b.dcm", "b.tvl", "b_again.dcm", "b.raw"))
+    values = (4000 + 200 * np.sin(np.arange(ROWS * COLUMNS) / 3)).astype("<u2")
+    values[0] = 4200
+    frame = base64.b64decode(JPEG_2000)
+    data = Case(EXPLICIT, 16, 12, False, False, 1, 0, 1, "zeros").file(EXPLICIT, np.zeros((1, ROWS, COLUMNS, 1), "u2"))
+    lossy = (ROOT + ".4.91").encode()
+    data = data.replace(element(2, 0x10, "UI", EXPLICIT.encode(), EXPLICIT), element(2, 0x10, "UI", lossy, EXPLICIT))
+    with open(path, "wb") as f:
+        f.write(data[:data.index(b"\xe0\x7f\x10\0")] + encapsulated([frame + b"\0" * (len(frame) % 2)]))
+    r = subprocess.run([program.path, "encode", path, coded, "-y", "--quiet"], capture_output=True, text=True)
+    if r.returncode == 5 and "GDCM" in r.stderr:
+        return print(f"skipped: JPEG 2000, {r.stderr}")
+    check(r.returncode == 0, r.stderr)
+    run("verify", coded, "--against", path)
+    run("decode", coded, raw, "-y", "--quiet")
+    run("decode", coded, again, "-y", "--quiet")
+    found = np.frombuffer(open(raw, "rb").read(), "<u2")
+    check(found.max() > 4095 and np.abs(found.astype(int) - values).max() <= 10, f"beyond Bits Stored: {found}")
+    check(found.tobytes() in open(again, "rb").read(), "beyond Bits Stored: other pixels in the DICOM file")
+
+
 with tempfile.TemporaryDirectory() as folder:
     try:
         import pydicom  # noqa: F401
@@ -285,6 +312,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_unknown_syntaxes(folder)
     test_without_end(folder)
     test_without_identifiers(folder)
+    test_numbers_beyond_bits_stored(folder)
 if program.failures:
     sys.exit(1)
 print(f"{len(chosen)} of {len(cases)} cases came back")

@@ -173,6 +173,12 @@ TEST_F(VolumeFiles, metaimage) {
   EXPECT_EQ(pass("b.mhd", "b.mhd").voxels, voxels);
   expect_same("b.mhd");
   expect_same("b.raw");
+  // Remarks, empty lines and other fields stand before the first known one.
+  save("d.mhd", "of a phantom\n\n# its header\nBinaryDataByteOrderMSB = True\n\n" + head +
+                    "another remark\nHeaderSize = 3\nElementDataFile = d.raw\nbehind = it\n");
+  save("d.raw", bytes("abc") + voxels);
+  EXPECT_EQ(pass("d.mhd", "d.mhd").voxels, voxels);
+  expect_same("d.mhd");
   if (!io::have_zlib()) return;
 
   // data packed beside the header, which tells its size
