@@ -460,8 +460,17 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
   for (const FileToRead& file : files) {
     DicomSlice s;
     s.file = file;
-    find(s);
-    if (!s.found.readable) convert(s);
+    try {
+      find(s);
+      if (!s.found.readable) convert(s);
+      if (s.found.pixels_at == 0 && s.found.is_cut) fail_without_pixels(s);
+    } catch (const Error& e) {
+      if (files.size() == 1 || e.kind() != ErrorKind::kBadStream) throw;
+      require(options.only_matching, ErrorKind::kBadStream,
+              std::string(e.what()) + "; VolumeOptions::only_matching leaves such files out");
+      layout.remarks.push_back(std::string(e.what()) + "; it is left out");
+      continue;
+    }
     if (s.found.pixels_at == 0) {
       if (files.size() == 1) fail_without_pixels(s);
       layout.remarks.push_back(file.name + ": holds no pixels and is left out");

@@ -46,7 +46,7 @@ MetaHeader read_meta_header(VolumeInput& in, const Limits& limits) {
     require(in.line(line), ErrorKind::kBadStream, in.name() + ": the header ends without ElementDataFile");
     require(in.position() <= kMaxHeadBytes, ErrorKind::kBadStream, in.name() + ": a header without end");
     const std::size_t equals = line.find_first_of("=:");  // MetaIO takes either
-    if (equals == std::string::npos) continue;            // empty, or a remark of somebody, as MetaIO takes it
+    if (equals == std::string::npos) continue;            // empty, or a remark
     const std::string key(trim(std::string_view(line).substr(0, equals)));
     const std::string value(trim(std::string_view(line).substr(equals + 1)));
     const auto bad_value = [&]() {

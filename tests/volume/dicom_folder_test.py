@@ -185,6 +185,22 @@ def test_without_series(folder):
     check("8x8x1 " in run("encode", mixed, coded, "-y"), "alone")
 
 
+def test_damaged_file_beside(folder):
+    """A damaged file beside a series is refused with the way out, and left out with a warning."""
+    slices, coded = os.path.join(folder, "beside"), os.path.join(folder, "beside.tvl")
+    os.mkdir(slices)
+    for n in range(1, 4):
+        data = dicom("1.2.826.0.1.10", 1, "CT", n, n, 8, bytes(128))
+        with open(os.path.join(slices, f"{n}.dcm"), "wb") as f:
+            f.write(data)
+    with open(os.path.join(slices, "cut.dcm"), "wb") as f:
+        f.write(data[:data.index(b"1\\1") + 1])
+    said = run("encode", slices, coded, code=4)
+    check("cut.dcm" in said and "--only-matching leaves such files out" in said, f"a damaged file: {said}")
+    said = run("encode", slices, coded, "--only-matching")
+    check("8x8x3 " in said and "cut.dcm" in said and "left out" in said, f"without a damaged file: {said}")
+
+
 def test_with_pydicom(folder):
     try:
         import numpy as np
@@ -259,6 +275,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_unread_volumes(folder)
     test_one_instance_for_all(folder)
     test_without_series(folder)
+    test_damaged_file_beside(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
