@@ -465,7 +465,7 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
       if (!s.found.readable) convert(s);
       if (s.found.pixels_at == 0 && s.found.is_cut) fail_without_pixels(s);
     } catch (const Error& e) {
-      if (files.size() == 1 || e.kind() != ErrorKind::kBadStream) throw;
+      if (files.size() == 1 || !file.may_unpack || e.kind() != ErrorKind::kBadStream) throw;
       require(options.only_matching, ErrorKind::kBadStream,
               std::string(e.what()) + "; VolumeOptions::only_matching leaves such files out");
       layout.remarks.push_back(std::string(e.what()) + "; it is left out");

@@ -1,39 +1,10 @@
 // What a decoder holds at once, of which there is little where memory is never given back (WebAssembly): GOPs of other
 // lengths use the same memory, and samples take the place of the frames that they are made of.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "tests/support/held_memory.h"
 #include "tests/support/motion_support.h"
 #include "trivelet/codec.h"
-
-namespace {
-std::atomic<std::size_t> held{0};
-std::atomic<std::size_t> most_held{0};
-
-void* counted(void* p) {
-  if (p == nullptr) throw std::bad_alloc();
-  const std::size_t now = held += malloc_usable_size(p);
-  if (now > most_held) most_held = now;
-  return p;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(std::malloc(size)); }
-void* operator new(std::size_t size, std::align_val_t a) {
-  const auto unit = static_cast<std::size_t>(a);
-  return counted(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
-}
-void operator delete(void* p) noexcept {
-  if (p != nullptr) held -= malloc_usable_size(p);
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
-void operator delete(void* p, std::align_val_t) noexcept { operator delete(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { operator delete(p); }
 
 namespace trivelet {
 namespace {
