@@ -148,14 +148,71 @@ bool same_places(const DicomFile& a, const DicomFile& b) {
          std::equal(a.places.begin(), a.places.end(), b.places.begin(), b.places.end(), near_place);
 }
 
-/// Sorts files, some of which have several frames, by number. Returns how many volumes they form.
-std::uint64_t place_files_of_frames(const std::vector<DicomSlice>& slices, VolumeInfo& info,
-                                    std::vector<std::string>& remarks) {
+/// Whether each of the first `count` files has frames at the same known positions.
+bool are_volumes(const std::vector<DicomSlice>& slices, std::size_t count) {
   const DicomFile& first = slices.front().found;
-  const bool are_volumes =
-      first.frames > 1 && (first.places.size() == first.frames || first.frame_offsets.size() == first.frames) &&
-      std::all_of(slices.begin(), slices.end(), [&](const DicomSlice& s) { return same_places(s.found, first); });
-  if (are_volumes) return slices.size() * place_frames(info, first, remarks);
+  return first.frames > 1 && (first.places.size() == first.frames || first.frame_offsets.size() == first.frames) &&
+         std::all_of(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(count),
+                     [&](const DicomSlice& s) { return same_places(s.found, first); });
+}
+
+/// All frames of the first `count` files as those of one; no places if one of them has none.
+DicomFile joined_frames(const std::vector<DicomSlice>& slices, std::size_t count) {
+  DicomFile all = slices.front().found;
+  all.frame_offsets.clear();
+  all.frames = 0;
+  bool placed = true;
+  std::vector<std::array<double, 3>> places;
+  for (std::size_t i = 0; i < count; ++i) {
+    const DicomFile& d = slices[i].found;
+    all.frames += d.frames;
+    all.one_orientation = all.one_orientation && d.one_orientation;
+    if (d.places.size() == d.frames)
+      places.insert(places.end(), d.places.begin(), d.places.end());
+    else if (d.frames == 1 && has_place(d.geometry))
+      places.push_back({d.geometry.position[0], d.geometry.position[1], d.geometry.position[2]});
+    else
+      placed = false;
+  }
+  all.places = placed ? std::move(places) : std::vector<std::array<double, 3>>{};
+  return all;
+}
+
+/// Takes out files whose frames lie elsewhere than more than half of all frames. Changes nothing if there is no such
+/// majority.
+void take_out_other_places(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
+                           std::vector<std::string>& remarks) {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < matching; ++i) all += slices[i].found.frames;
+  for (std::size_t i = 0; i < std::min(matching, kMostGroups); ++i) {
+    const DicomFile& usual = slices[i].found;
+    std::uint64_t frames = 0;
+    for (std::size_t k = 0; k < matching; ++k) frames += same_places(slices[k].found, usual) ? usual.frames : 0;
+    if (2 * frames <= all || (usual.places.empty() && usual.frame_offsets.empty())) continue;
+    const DicomFile kept = usual;
+    Misfits misfits(slices, only_matching);
+    for (std::size_t k = 0; k < matching; ++k)
+      if (!same_places(slices[k].found, kept)) misfits.add(k, "its frames lie elsewhere than most of the series");
+    matching = misfits.take_out(matching, remarks);
+    return;
+  }
+}
+
+/// Places files in the order of their numbers, of which some have several frames. Returns how many volumes they form.
+std::uint64_t place_files_of_frames(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
+                                    VolumeInfo& info, std::vector<std::string>& remarks) {
+  if (!are_volumes(slices, matching)) {
+    // Parts of one volume.
+    VolumeInfo joined = info;
+    std::vector<std::string> said;
+    const std::uint64_t volumes = place_frames(joined, joined_frames(slices, matching), said);
+    if (joined.has_affine && said.empty()) {
+      info = joined;
+      return volumes;
+    }
+    take_out_other_places(slices, matching, only_matching, remarks);
+  }
+  if (are_volumes(slices, matching)) return matching * place_frames(info, slices.front().found, remarks);
   remarks.push_back(
       "files of several frames, which do not have the same places, stand one behind the other in the order of their "
       "numbers");
@@ -179,8 +236,24 @@ void sort_along_normal(std::vector<DicomSlice>& slices, std::size_t matching) {
   for (std::size_t i = 0; i < matching; ++i) slices[i] = std::move(sorted[i].second);
 }
 
-/// If all positions occur equally often, sorts the slices into that many volumes and returns the number. Otherwise
-/// slices in excess of the usual count are misfits.
+/// The slices in excess of the usual count at a position, which lies at first..end: those of a number that is there
+/// already, then the last ones.
+std::vector<std::size_t> excess_slices(const std::vector<DicomSlice>& slices, std::size_t first, std::size_t end,
+                                       std::size_t usual) {
+  std::vector<std::size_t> kept, excess;
+  for (std::size_t i = first; i < end; ++i) {
+    const bool again = !kept.empty() && slices[kept.back()].found.number == slices[i].found.number;
+    (again && end - first - excess.size() > usual ? excess : kept).push_back(i);
+  }
+  while (kept.size() > usual) {
+    excess.push_back(kept.back());
+    kept.pop_back();
+  }
+  return excess;
+}
+
+/// Sorts the slices into volumes, as many as slices at most positions, and returns the number. Slices in excess of
+/// that are misfits. One volume if there are fewer slices at a position.
 std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matching, bool only_matching,
                            std::vector<std::string>& remarks) {
   std::vector<std::size_t> first;  // first slice of each position
@@ -188,22 +261,32 @@ std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matchin
     if (i == 0 || slices[i].position - slices[i - 1].position > kSame) first.push_back(i);
   const std::size_t positions = first.size();
   first.push_back(matching);
-  const std::size_t volumes = matching / positions;
-  bool regular = matching % positions == 0;
-  for (std::size_t p = 0; p < positions; ++p) regular = regular && first[p + 1] - first[p] == volumes;
-  if (!regular) {
+  std::map<std::size_t, std::size_t> counts;  // of slices at a position -> positions
+  for (std::size_t p = 0; p < positions; ++p) ++counts[first[p + 1] - first[p]];
+  const auto usual = std::max_element(counts.begin(), counts.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::size_t volumes = usual == counts.begin() ? usual->first : 1;
+  if (counts.size() > 1) {
     Misfits misfits(slices, only_matching);
     for (std::size_t p = 0; p < positions; ++p)
-      for (std::size_t i = first[p] + 1; i < first[p + 1]; ++i)
+      for (const std::size_t i : excess_slices(slices, first[p], first[p + 1], volumes))
         misfits.add(i, "at a position that another file has already, which not all have as often");
     matching = misfits.take_out(matching, remarks);
-    return 1;
   }
   std::vector<DicomSlice> sorted;
   for (std::size_t v = 0; v < volumes; ++v)
     for (std::size_t p = 0; p < positions; ++p) sorted.push_back(std::move(slices[p * volumes + v]));
   std::move(sorted.begin(), sorted.end(), slices.begin());
   return volumes;
+}
+
+/// The number of volumes along a fourth axis, which slices that follow the volumes leave no place for.
+std::uint64_t fourth_axis(std::uint64_t volumes, bool followed, std::vector<std::string>& remarks) {
+  if (volumes < 2 || !followed) return volumes;
+  remarks.push_back("the " + std::to_string(volumes) +
+                    " volumes stand one behind the other along the third axis, because files that fit none of them "
+                    "follow (VolumeOptions::only_matching leaves these out and keeps the fourth axis)");
+  return 1;
 }
 
 void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual,
@@ -295,8 +378,10 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
     std::stable_sort(slices.begin(), end(),
                      [](const DicomSlice& a, const DicomSlice& b) { return a.found.number < b.found.number; });
     const auto has_frames = [](const DicomSlice& s) { return s.found.frames > 1; };
-    const bool any_frames = matching == slices.size() && std::any_of(slices.begin(), slices.end(), has_frames);
-    if (any_frames) return place_files_of_frames(slices, info, remarks);
+    if (std::any_of(slices.begin(), end(), has_frames)) {
+      const std::uint64_t volumes = place_files_of_frames(slices, matching, only_matching, info, remarks);
+      return fourth_axis(volumes, matching < slices.size(), remarks);
+    }
     if (matching > 1)
       remarks.push_back(
           "files that do not say where they lie (Image Position) are stacked in the order of their numbers; the volume "
@@ -308,7 +393,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
     if (s.found.geometry.position.size() == 3) s.position = dot(normal, s.found.geometry.position);
   sort_along_normal(slices, matching);
   const std::size_t volumes = divide_volumes(slices, matching, only_matching, remarks);
-  const std::uint64_t axis = matching < slices.size() ? 1 : volumes;  // along a fourth axis
+  const std::uint64_t axis = fourth_axis(volumes, matching < slices.size(), remarks);
   std::vector<double> gaps;
   for (std::size_t i = 1; i < matching / volumes; ++i) gaps.push_back(slices[i].position - slices[i - 1].position);
   if (gaps.empty()) {

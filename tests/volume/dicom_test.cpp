@@ -470,6 +470,119 @@ TEST_F(VolumeFiles, frames_of_an_enhanced_file) {
     }
 }
 
+/// A file of frames at places along x; `pixels` are 4 x 3 for each.
+VolumeBytes enhanced_file(DicomMaker m, const std::vector<double>& x, const VolumeBytes& pixels) {
+  m.placed = false;
+  m.frames = static_cast<int>(x.size());
+  const auto group = [&m](unsigned number, unsigned e, const VolumeBytes& inside) {
+    return m.sequence(number, e, {inside});
+  };
+  std::vector<VolumeBytes> frames;
+  for (const double at : x)
+    frames.push_back(group(0x0020, 0x9113, m.text(0x20, 0x32, "DS", std::to_string(at) + "\\-20\\30")));
+  m.groups = m.sequence(0x5200, 0x9229,
+                        {group(0x0020, 0x9116, m.text(0x20, 0x37, "DS", "0\\1\\0\\0\\0\\-1")) +
+                         group(0x0028, 0x9110, m.text(0x28, 0x30, "DS", "0.5\\0.25"))}) +
+             m.sequence(0x5200, 0x9230, frames);
+  return m.make(pixels);
+}
+
+// A copy among files of several frames stands behind the volume, whose place it does not take.
+TEST_F(VolumeFiles, copies_of_files_of_frames) {
+  const std::array<double, 12> place{0, 0, 3, -10, -0.25, 0, 0, 20, 0, -0.5, 0, 30};
+  const std::vector<double> line = {10, 7, 4};
+  std::vector<VolumeBytes> pixels;
+  for (std::uint32_t i = 0; i < 3; ++i)
+    pixels.push_back(make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12 * 3, i));
+  DicomMaker m;
+  for (const int files : {1, 3}) {
+    const std::string folder = "frames" + std::to_string(files);
+    fs::create_directories(path(folder));
+    VolumeBytes due;
+    for (int i = 0; i < files; ++i) {
+      m.number = i + 1;
+      m.instance = "1.2.9." + std::to_string(i);
+      save(folder + "/" + std::to_string(i), enhanced_file(m, line, pixels[static_cast<std::size_t>(i)]));
+      due = due + pixels[static_cast<std::size_t>(i)];
+    }
+    const auto volumes = static_cast<std::uint64_t>(files);
+    m.number = 1;
+    m.instance = "1.2.9.0";
+    save(folder + "/copy", enhanced_file(m, line, pixels[0]));
+    const Passed stacked = pass(folder, folder);
+    EXPECT_EQ(stacked.voxels, due + pixels[0]);
+    EXPECT_EQ(stacked.info.slices, 3 * volumes + 3);
+    EXPECT_EQ(stacked.info.affine, place);
+    ASSERT_EQ(stacked.remarks.size(), files > 1 ? 2u : 1u) << stacked.remarks.back();
+    EXPECT_NE(stacked.remarks[0].find(": there twice"), std::string::npos) << stacked.remarks[0];
+    if (files > 1) {
+      EXPECT_EQ(stacked.remarks[1].rfind("the 3 volumes stand one behind the other", 0), 0u) << stacked.remarks[1];
+    }
+    expect_same(folder + "/copy");
+    io::VolumeOptions options;
+    options.only_matching = true;
+    const Passed alone = pass(folder, folder + "_alone", options);
+    EXPECT_EQ(alone.voxels, due);
+    EXPECT_EQ(alone.info.slices, 3u);
+    EXPECT_EQ(alone.info.volumes, volumes);
+    EXPECT_EQ(alone.info.affine, place);
+    EXPECT_EQ(alone.remarks.size(), 1u);
+  }
+
+  // A picture of its own at the place of a frame.
+  m.number = 2;
+  m.instance = "1.2.9.50";
+  fs::remove(path("frames1/copy"));
+  save("frames1/one", enhanced_file(m, {10}, VolumeBytes(24)));
+  const Passed one = pass("frames1", "one");
+  EXPECT_EQ(one.voxels, pixels[0] + VolumeBytes(24));
+  EXPECT_EQ(one.info.affine, place);
+  ASSERT_EQ(one.remarks.size(), 1u);
+  EXPECT_EQ(one.remarks[0].rfind("one: its frames lie elsewhere", 0), 0u) << one.remarks[0];
+
+  // Files that continue each other are one volume.
+  save("frames1/one", enhanced_file(m, {1, -2}, VolumeBytes(48)));
+  const Passed whole = pass("frames1", "whole");
+  EXPECT_EQ(whole.info.slices, 5u);
+  EXPECT_EQ(whole.info.affine, place);
+  EXPECT_TRUE(whole.remarks.empty());
+}
+
+// A copy of one slice does not divide a series of several volumes into slices.
+TEST_F(VolumeFiles, copies_in_several_volumes) {
+  DicomMaker m;
+  fs::create_directories(path("bold"));
+  std::vector<VolumeBytes> pixels;
+  for (int i = 0; i < 6; ++i) {
+    pixels.push_back(
+        make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, static_cast<std::uint32_t>(i)));
+    m.z = i % 3;
+    m.number = i + 1;
+    m.instance = "1.2.9." + std::to_string(i);
+    save("bold/" + std::to_string(i), m.make(pixels.back()));
+  }
+  const VolumeBytes due = pixels[0] + pixels[1] + pixels[2] + pixels[3] + pixels[4] + pixels[5];
+  for (const char* instance : {"1.2.9.1", "1.2.9.60"}) {
+    m.z = 1;
+    m.number = 2;
+    m.instance = instance;
+    save("bold/copy", m.make(pixels[1]));
+    const Passed stacked = pass("bold", std::string("bold") + instance);
+    EXPECT_EQ(stacked.voxels, due + pixels[1]);
+    EXPECT_EQ(stacked.info.volumes, 1u);
+    EXPECT_EQ(stacked.info.slices, 7u);
+    EXPECT_EQ(stacked.info.spacing[2], 1);
+    ASSERT_EQ(stacked.remarks.size(), 2u);
+    EXPECT_EQ(stacked.remarks[1].rfind("the 2 volumes stand one behind the other", 0), 0u) << stacked.remarks[1];
+    io::VolumeOptions options;
+    options.only_matching = true;
+    const Passed alone = pass("bold", std::string("alone") + instance, options);
+    EXPECT_EQ(alone.voxels, due);
+    EXPECT_EQ(alone.info.volumes, 2u);
+    EXPECT_EQ(alone.remarks.size(), 1u);
+  }
+}
+
 TEST_F(VolumeFiles, colours) {
   DicomMaker m;
   m.samples = 3;
