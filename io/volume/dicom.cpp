@@ -425,14 +425,22 @@ DicomFile read_dicom(VolumeInput& in) {
 
 namespace {
 
+bool describes_pictures(const DicomFile& d) { return d.rows > 0 && d.columns > 0 && !d.is_spectrum; }
+
+/// What a file is whose data set is complete without pixels.
+std::string without_pixels(const DicomFile& d) {
+  if (!describes_pictures(d)) return "holds no pixels; it may be a report, a plan, a spectrum or a DICOMDIR";
+  return "holds no pixels, although its header describes pictures of " + std::to_string(d.columns) + "x" +
+         std::to_string(d.rows) + "; they were taken out, or the file was cut before them";
+}
+
 [[noreturn]] void fail_without_pixels(const DicomSlice& s) {
   const DicomFile& d = s.found;
   require(!d.is_cut, ErrorKind::kBadStream, s.file.path + ": ends inside an element, before its pixels");
-  require(d.rows == 0 || d.columns == 0 || d.is_spectrum, ErrorKind::kBadStream,
-          s.file.path + ": ends before the pixels of the " + std::to_string(d.columns) + "x" + std::to_string(d.rows) +
-              " pictures that its header describes");
-  fail(s.file.may_unpack ? ErrorKind::kUnsupported : ErrorKind::kBadStream,
-       s.file.path + ": holds no pixels; it may be a report, a plan, a spectrum or a DICOMDIR");
+  const std::string what = s.file.path + ": " + without_pixels(d);
+  require(s.file.may_unpack, ErrorKind::kBadStream, what);
+  require(!describes_pictures(d), ErrorKind::kUnsupported, what);
+  throw NoPictures(ErrorKind::kUnsupported, what);
 }
 
 }  // namespace
@@ -457,6 +465,7 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     s.found.stored_bits = s.found.bits;
     s.found.high_bit = s.found.bits - 1;
   };
+  bool are_stripped = false;
   for (const FileToRead& file : files) {
     DicomSlice s;
     s.file = file;
@@ -473,13 +482,18 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     }
     if (s.found.pixels_at == 0) {
       if (files.size() == 1) fail_without_pixels(s);
-      layout.remarks.push_back(file.name + ": holds no pixels and is left out");
+      are_stripped = are_stripped || describes_pictures(s.found);
+      layout.remarks.push_back(file.name + ": " + without_pixels(s.found) + "; it is left out");
       continue;
     }
     slices.push_back(std::move(s));
   }
-  require(!slices.empty(), files.front().may_unpack ? ErrorKind::kUnsupported : ErrorKind::kBadStream,
-          files.front().path + " and the files beside it hold no pixels");
+  if (slices.empty()) {
+    const std::string what = files.front().path + " and the files beside it hold no pixels";
+    require(files.front().may_unpack, ErrorKind::kBadStream, what);
+    require(!are_stripped, ErrorKind::kUnsupported, what + ", although headers among them describe pictures");
+    throw NoPictures(ErrorKind::kUnsupported, what);
+  }
   choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
   std::vector<std::string> endless;
