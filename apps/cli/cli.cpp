@@ -63,6 +63,8 @@ std::string in_options(std::string message) {
       {"it is a directory without DICOM files or pictures",
        "it is a directory without DICOM files or pictures; encode takes the files in it with --recursive --out-dir "
        "FOLDER"},
+      {"open one of these folders", "encode one of them, or all with --recursive --out-dir FOLDER"},
+      {"open that folder", "encode that one, or all below with --recursive --out-dir FOLDER"},
       {"Limits::memory", "--max-memory"},
       {"Limits::samples_per_byte", "--max-work"},
       {"Limits::samples", "--max-samples"},

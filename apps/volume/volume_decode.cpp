@@ -136,15 +136,20 @@ class StreamVolume final : public VolumeSource {
 void warn_of_new_header(const std::string& output, const std::string& extension, const io::VolumeInfo& info,
                         const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) log::warn("'{}': {}", output, in_options(remark));
-  if ((extension == "nrrd" || extension == "raw") && (info.slope != 1 || info.intercept != 0))
+  const bool keeps_scale = extension != "nrrd" && extension != "raw";
+  if (!keeps_scale && (info.slope != 1 || info.intercept != 0))
     log::warn("'{}' has no place for the scale of the values: {:g} * stored + {:g}", output, info.slope,
               info.intercept);
   if (info.has_other_place)
     log::warn("'{}' has not the directions and the origin of the {} header, whose space is not named as the patient's",
               output, info.format);
-  if (!info.format.empty() && info.format != "raw")
+  const bool has_scale = !info.has_other_scales && keeps_scale;
+  if (extension == "raw")
+    log::info("'{}' holds the stored values alone; {}x{}x{}{} {}", output, info.width, info.height, info.slices,
+              info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type));
+  else if (!info.format.empty() && info.format != "raw")
     log::info("'{}' has a new header; it keeps {}spacing{} from that of the {} file", output,
-              info.has_affine ? "position, " : "", info.has_other_scales ? "" : " and scale", info.format);
+              info.has_affine ? "position, " : "", has_scale ? " and scale" : "", info.format);
 }
 
 /// The formats of an envelope by the extensions of its files.

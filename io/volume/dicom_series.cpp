@@ -263,8 +263,8 @@ std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matchin
   first.push_back(matching);
   std::map<std::size_t, std::size_t> counts;  // of slices at a position -> positions
   for (std::size_t p = 0; p < positions; ++p) ++counts[first[p + 1] - first[p]];
-  const auto usual = std::max_element(counts.begin(), counts.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto usual =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::size_t volumes = usual == counts.begin() ? usual->first : 1;
   if (counts.size() > 1) {
     Misfits misfits(slices, only_matching);

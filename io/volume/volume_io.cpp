@@ -317,14 +317,76 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptio
                 "it be read");
     files.push_back(std::move(f));
   }
-  require(!files.empty(), ErrorKind::kIo,
-          "cannot read " + folder + ": it is a directory without DICOM files or pictures");
   return files;
 }
 
-}  // namespace
+/// Folders below one that hold DICOM files, by their names in it.
+struct FoldersBelow {
+  static constexpr std::size_t kMostOpened = 1000;  // files
+  static constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> named;
+  std::size_t more = 0;
+};
 
-namespace {
+FoldersBelow folders_below(const std::string& folder) {
+  FoldersBelow found;
+  std::vector<std::string> folders;
+  std::size_t opened = 0;
+  std::error_code error, ignored;
+  fs::path last;
+  for (fs::recursive_directory_iterator i(folder, fs::directory_options::skip_permission_denied, error), end;
+       !error && i != end && opened < FoldersBelow::kMostOpened; i.increment(error)) {
+    const fs::path path = i->path();
+    if (i.depth() == 0 || path.parent_path() == last || !i->is_regular_file(ignored)) continue;
+    if (path.filename().string()[0] == '.' || path.filename() == "DICOMDIR") continue;
+    ++opened;
+    try {
+      if (!is_dicom(VolumeInput(file_opener(path.string())(), path.string()).ahead(4096))) continue;
+    } catch (const Error&) {
+      continue;
+    }
+    last = path.parent_path();
+    folders.push_back(fs::relative(last, folder, ignored).string());
+  }
+  std::sort(folders.begin(), folders.end());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  found.more = folders.size() - std::min(folders.size(), FoldersBelow::kMostNamed);
+  folders.resize(folders.size() - found.more);
+  found.named = std::move(folders);
+  return found;
+}
+
+/// Of a folder without slices: names those below it that hold some, if there are any.
+void refuse_folder_of_folders(const std::string& folder) {
+  const FoldersBelow below = folders_below(folder);
+  if (below.named.empty()) return;
+  const std::size_t all = below.named.size() + below.more;
+  std::string names = names_of(below.named);
+  if (below.more > 0) names += " and " + std::to_string(below.more) + " more";
+  fail(ErrorKind::kIo, "cannot read " + folder + ": it holds no slices itself, but its " +
+                           (all == 1 ? "folder " + names + " does; open that folder"
+                                     : "folders " + names + " do; open one of these folders"));
+}
+
+/// The volume of a folder of DICOM files.
+VolumeLayout folder_layout(const std::string& folder, const VolumeOptions& options) {
+  std::vector<std::string> others;
+  const std::vector<FileToRead> files = dicom_files(folder, options, others);
+  if (files.empty()) {
+    refuse_folder_of_folders(folder);
+    fail(ErrorKind::kIo, "cannot read " + folder + ": it is a directory without DICOM files or pictures");
+  }
+  try {
+    VolumeLayout layout = dicom_layout(files, options);
+    if (!others.empty())
+      layout.remarks.push_back(names_of(others) + (others.size() == 1 ? ": is no DICOM file and is left out"
+                                                                      : ": are no DICOM files and are left out"));
+    return layout;
+  } catch (const NoPictures&) {  // a DICOMDIR
+    refuse_folder_of_folders(folder);
+    throw;
+  }
+}
 
 /// Folders are volumes, except those of pictures without a DICOM file.
 bool is_folder_of_slices(const std::string& folder) {
@@ -379,12 +441,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    std::vector<std::string> others;
-    VolumeLayout layout = dicom_layout(dicom_files(path, options, others), options);
-    if (!others.empty())
-      layout.remarks.push_back(names_of(others) + (others.size() == 1 ? ": is no DICOM file and is left out"
-                                                                      : ": are no DICOM files and are left out"));
-    return limited(std::move(layout), options.limits);
+    return limited(folder_layout(path, options), options.limits);
   }
   if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
     if (const std::string header = header_of_image(path); !header.empty()) {

@@ -140,6 +140,12 @@ def test_own_slopes(folder):
         again = os.path.join(folder, name + "_again")
         run("decode", coded, again)
         check([open(os.path.join(again, f"{z}.dcm"), "rb").read() for z in range(3)] == files, f"{name} slopes: the files")
+        # A header without a place for it does not keep it, and one remark says so.
+        said = run("decode", coded, os.path.join(folder, name + ".nrrd"))
+        check("it keeps position, spacing from" in said, f"{name} slopes in NRRD: {said}")
+        check(("no place for the scale" in said) == (name == "same"), f"{name} slopes in NRRD: {said}")
+        said = run("decode", coded, os.path.join(folder, name + ".raw"))
+        check("has a new header" not in said and "stored values alone; 8x8x3 uint16" in said, f"{name} slopes, raw: {said}")
 
 
 def series_of(folder, name, files):
@@ -199,6 +205,47 @@ def test_damaged_file_beside(folder):
     check("cut.dcm" in said and "--only-matching leaves such files out" in said, f"a damaged file: {said}")
     said = run("encode", slices, coded, "--only-matching")
     check("8x8x3 " in said and "cut.dcm" in said and "left out" in said, f"without a damaged file: {said}")
+
+
+def index_file():
+    """A DICOMDIR has no pixels."""
+    return bytes(128) + b"DICM" + element(2, 0x10, "UI", "1.2.840.10008.1.2.1") + element(4, 0x1130, "CS", "DISC")
+
+
+def save_series(folder, uid, number, files, description="CT"):
+    os.makedirs(folder, exist_ok=True)
+    for n in range(files):
+        with open(os.path.join(folder, f"{number}_{n}"), "wb") as f:
+            f.write(dicom(uid, number, description, n + 1, n, 8, bytes([n, number] * 64)))
+
+
+def test_folder_of_folders(folder):
+    """Folders that hold slices are named, and what has to be typed; a DICOMDIR is no slice."""
+    study, coded = os.path.join(folder, "study"), os.path.join(folder, "study.tvl")
+    for n, place in enumerate(("ST1/SE1", "ST1/SE2", "ST2/SE1", "ST2/SE2", "ST2/SE3")):
+        save_series(os.path.join(study, place), f"1.2.826.0.2.{n}", n, 2)
+    os.makedirs(os.path.join(study, "notes"))
+    open(os.path.join(study, "notes", "a.txt"), "w").write("no slice")
+    for index in (False, True):
+        if index:
+            open(os.path.join(study, "DICOMDIR"), "wb").write(index_file())
+        for command in (("encode", study, coded), ("info", study)):
+            said = run(*command, code=3)
+            check("its folders ST1/SE1, ST1/SE2, ST2/SE1 and 2 more do; encode one of them, or all with --recursive "
+                  "--out-dir FOLDER" in said, f"a folder of folders: {said}")
+    out = os.path.join(folder, "study_coded")
+    said = run("encode", study, "--recursive", "--out-dir", out)
+    check("DICOMDIR: holds no pixels" in said and "it is left" in said, f"a DICOMDIR: {said}")
+    check("5 done, 0 skipped, 0 failed, 2 other files left" in said, f"a DICOMDIR: {said}")
+    # Alone with slices beside it, and without any.
+    save_series(os.path.join(folder, "disc"), "1.2.826.0.3", 1, 3)
+    open(os.path.join(folder, "disc", "DICOMDIR"), "wb").write(index_file())
+    said = run("encode", os.path.join(folder, "disc"), "--recursive", "--out-dir", out)
+    check("8x8x3 " in said and "DICOMDIR: holds no pixels" in said and "1 done, 0 skipped, 0 failed" in said, f"disc: {said}")
+    os.makedirs(os.path.join(folder, "index"))
+    open(os.path.join(folder, "index", "DICOMDIR"), "wb").write(index_file())
+    said = run("encode", os.path.join(folder, "index"), coded, code=5)
+    check("holds no pixels" in said, f"a DICOMDIR alone: {said}")
 
 
 def test_with_pydicom(folder):
@@ -276,6 +323,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_one_instance_for_all(folder)
     test_without_series(folder)
     test_damaged_file_beside(folder)
+    test_folder_of_folders(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
