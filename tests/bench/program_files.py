@@ -27,7 +27,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from figures import DATA  # noqa: E402
-from measure_figures import gpu_name, save, to_and_fro, y4m  # noqa: E402
+from measure_figures import gpu_name, machine, save, to_and_fro, y4m  # noqa: E402
 from rd_tools import find_program  # noqa: E402
 
 SETTINGS = [("fast", "-q 60"), ("fast", "--lossless"), ("dense", "-q 60"), ("dense", "--lossless")]
@@ -44,7 +44,7 @@ def timed(command: list[str]) -> tuple[float, float]:
         begun = time.monotonic()
         said = subprocess.run([*command, "-v", "-y"], check=True, stderr=subprocess.PIPE, text=True).stderr
         seconds = time.monotonic() - begun
-        whole, start = (float(re.search(r"([0-9.]+) " + text, said).group(1)) for text in ("in all", "to set up"))
+        whole, start = (float(re.search(r"([0-9.]+) " + text, said).group(1)) for text in ("seconds in all", "to set up"))
         if seconds < best[0]:
             best = (seconds, whole - start)
     return best
@@ -93,9 +93,10 @@ def main() -> int:
             if frames != options.frames:
                 to_and_fro(clip, frames, folder / "long.y4m")
             rows += rows_of(program, device, folder / "long.y4m", folder / "short.y4m", frames, folder)
-    how = "tests/bench/program_files.py: trivelet encode|decode --device gpu|cpu, "
+    how = "tests/bench/program_files.py: trivelet encode|decode --device gpu|cpu (encode --motion off), "
     how += "frames of 1080p Y4M in a memory file system"
-    save(options.out, "gpu_files", how + "; best of 2", gpu_name(), COLUMNS, rows)
+    where = gpu_name() if "gpu" in options.devices.split(",") else machine()
+    save(options.out, "gpu_files", how + "; best of 2", where, COLUMNS, rows)
     return 0
 
 
