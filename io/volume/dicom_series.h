@@ -20,6 +20,10 @@ struct DicomSlice {
 /// For messages: "a.dcm, b.dcm and 3 more".
 std::string names_of(const std::vector<std::string>& names);
 
+/// Keeps the slices of the series with this UID or number; "" requires a single series. `first`: of the files, for
+/// messages.
+void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, const FileToRead& first);
+
 /// Moves the largest group of matching slices (size, type, orientation, spacing, distinct instances) to the front.
 /// Remarks name the others, which follow, or are dropped with `only_matching`. Throws Unsupported if their samples
 /// cannot be in one volume. Returns the number of matching slices.

@@ -160,6 +160,12 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options);
 /// Files in any order, of one series or of several; VolumeOptions::series selects one.
 VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options = {});
 
+FileToRead file_to_read(const std::string& path, bool allow_outside = false);
+/// The volume of a folder of DICOM files.
+VolumeLayout folder_layout(const std::string& folder, const VolumeOptions& options);
+/// Folders are volumes, except those of pictures without a DICOM file.
+bool is_folder_of_slices(const std::string& folder);
+
 /// The name of the format in the table of formats (volume_format_table.cpp); "" if the file begins like none of them.
 std::string volume_format_by_content(const FileToRead& file);
 VolumeLayout volume_layout(const FileToRead& file, const std::string& format, const VolumeOptions& options);
