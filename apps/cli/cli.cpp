@@ -53,6 +53,8 @@ std::string in_options(std::string message) {
       {"ReaderOptions::format", "--format"},
       {"VolumeOptions::size", "--size WxHxD"},
       {"VolumeOptions::type", "--type"},
+      {"VolumeOptions::series takes one, by its UID or number",
+       "--series takes one, by its UID or number, and encode --out-dir FOLDER each into a file of its own"},
       {"VolumeOptions::series", "--series"},
       {"VolumeOptions::only_matching", "--only-matching"},
       {"VolumeOptions::allow_outside", "--allow-outside"},

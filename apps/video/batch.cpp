@@ -23,6 +23,7 @@
 #include "codec/threads/stopwatch.h"
 #include "io/md5.h"
 #include "io/video/video_io.h"
+#include "io/volume/volume_io.h"
 #include "trivelet/streams.h"
 
 namespace trivelet::cli {
@@ -36,6 +37,9 @@ struct BatchFile {
   std::string name;  ///< of the input, below the folder that was named
   std::string output{};
   bool found = false;  ///< in a folder, not named
+  BatchPart part{};    ///< of the input; empty: all of it
+
+  std::string text() const { return part.text.empty() ? input : input + " (" + part.text + ")"; }
 };
 
 enum class State { kDone, kSkipped, kOther, kFailed };
@@ -63,17 +67,6 @@ bool is_data_of_header(const fs::path& path) {
   return false;
 }
 
-/// Whether the first file of a folder is a DICOM file, by its signature.
-bool is_study(const fs::path& folder) {
-  std::set<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().filename() != "DICOMDIR") files.insert(entry.path());
-  if (files.empty()) return false;
-  std::array<char, 132> head{};
-  std::ifstream(*files.begin(), std::ios::binary).read(head.data(), head.size());
-  return std::string_view(head.data() + 128, 4) == "DICM";
-}
-
 /// The inputs in a folder and in those below it, in the order of their names. A DICOM study is one input, to which the
 /// folders in it do not belong. `in_study`: the files of the folder itself are such an input.
 void find_inputs(const fs::path& folder, const fs::path& below, bool in_study, std::vector<BatchFile>& found) {
@@ -83,7 +76,7 @@ void find_inputs(const fs::path& folder, const fs::path& below, bool in_study, s
   for (const fs::path& path : entries) {
     const fs::path name = below / path.filename();
     if (path.filename().string().starts_with(".") || is_data_of_header(path)) continue;
-    const bool study = fs::is_directory(path) && is_study(path);
+    const bool study = fs::is_directory(path) && io::is_dicom_folder(path.string());
     if (study || (!in_study && fs::is_regular_file(path))) found.push_back({path.string(), name.string(), {}, true});
     if (fs::is_directory(path) && !fs::is_symlink(path))
       find_inputs(path, name, study, found);  // links can lead in circles
@@ -95,7 +88,7 @@ std::vector<BatchFile> inputs_of(const std::vector<std::string>& typed, const Ba
   for (const std::string& path : typed) {
     require(path != "-", ErrorKind::kBadArgument,
             "--out-dir names outputs after inputs, and standard input has no name");
-    const bool study = fs::is_directory(path) && is_study(path);
+    const bool study = fs::is_directory(path) && io::is_dicom_folder(path);
     const fs::path name = fs::path(path).lexically_normal();
     const fs::path last = name.filename().empty() ? name.parent_path().filename() : fs::path(path).filename();
     if (!options.recursive || !fs::is_directory(path) || study) files.push_back({path, last.string()});
@@ -109,7 +102,8 @@ void put_outcome(Json& json, const Outcome& outcome, bool verifies) {
   json.member("input", outcome.file.input);
   if (!outcome.file.output.empty()) json.member("output", outcome.file.output);
   json.member("state", kStates[static_cast<int>(outcome.state)]);
-  put_digest(json, "input", outcome.file.input);
+  if (!outcome.file.part.text.empty()) json.member("part", outcome.file.part.text);
+  put_digest(json, "input", outcome.file.input, outcome.file.part.files);
   if (outcome.state == State::kDone || outcome.state == State::kSkipped)
     put_digest(json, "output", outcome.file.output);
   if (outcome.state == State::kDone) {
@@ -153,12 +147,12 @@ void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
     outcome.state = State::kFailed;
     outcome.code = code;
     outcome.error = in_options(what);
-    report_failure(outcome.file.input, outcome.error);
+    report_failure(outcome.file.text(), outcome.error);
   };
   try {
     const fs::path folder = fs::path(outcome.file.output).parent_path();
     if (makes_folder && !folder.empty()) fs::create_directories(folder);
-    outcome.code = work.run(outcome.file.input, outcome.file.output);
+    outcome.code = work.run(outcome.file.input, outcome.file.output, outcome.file.part.choice);
     if (outcome.code != kExitDone) outcome.state = State::kFailed;
   } catch (const Error& e) {
     if (!is_other(outcome, e)) return failed(exit_code(e.kind()), e.what());
@@ -170,6 +164,27 @@ void work_on(const BatchWork& work, bool makes_folder, Outcome& outcome) {
   } catch (const fs::filesystem_error& e) {
     failed(kExitIo, "cannot make the folder '" + e.path1().string() + "': " + e.code().message());
   }
+}
+
+/// An input of several parts becomes one for each.
+std::vector<BatchFile> divided(std::vector<BatchFile> files, const BatchWork& work) {
+  if (!work.parts) return files;
+  std::vector<BatchFile> all;
+  for (BatchFile& file : files) {
+    std::vector<BatchPart> parts;
+    if (file.output.empty()) parts = work.parts(file.input);
+    if (parts.size() < 2) {
+      all.push_back(std::move(file));
+      continue;
+    }
+    for (BatchPart& part : parts) {
+      BatchFile one = file;
+      one.name += part.suffix;
+      one.part = std::move(part);
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
 }
 
 /// The names of the outputs. Throws before any work if two inputs have the same.
@@ -194,9 +209,9 @@ std::vector<Outcome> name_outputs(std::vector<BatchFile> files, const BatchOptio
       }
     }
     if (!outcome.file.output.empty()) {
-      const auto [other, is_new] = input_of.try_emplace(outcome.file.output, file.input);
+      const auto [other, is_new] = input_of.try_emplace(outcome.file.output, file.text());
       require(is_new, ErrorKind::kBadArgument,
-              "'" + other->second + "' and '" + file.input + "' would both be written to '" + outcome.file.output +
+              "'" + other->second + "' and '" + file.text() + "' would both be written to '" + outcome.file.output +
                   "'; write them into different folders");
     }
     outcomes.push_back(std::move(outcome));
@@ -207,14 +222,14 @@ std::vector<Outcome> name_outputs(std::vector<BatchFile> files, const BatchOptio
 /// All that is done about one input. `number`: of how many, for the message.
 void handle(const BatchOptions& options, const BatchWork& work, const std::string& number, Outcome& outcome) {
   const BatchFile& file = outcome.file;
-  if (outcome.state == State::kFailed) return report_failure(file.input, outcome.error);
+  if (outcome.state == State::kFailed) return report_failure(file.text(), outcome.error);
   if (outcome.state == State::kOther && !outcome.error.empty()) log::warn("{}; it is left", outcome.error);
   if (outcome.state != State::kDone) return;
   if (options.skip_existing && fs::exists(file.output)) {
     outcome.state = State::kSkipped;
     return;
   }
-  if (!options.folder.empty()) log::info("[{}] {} -> {}", number, file.input, file.output);
+  if (!options.folder.empty()) log::info("[{}] {} -> {}", number, file.text(), file.output);
   const Stopwatch clock;
   work_on(work, !options.folder.empty(), outcome);
   outcome.seconds = clock.seconds();
@@ -265,7 +280,7 @@ void report_failure(const std::string& path, const std::string& error) {
     log::error("{}: {}", path, error);
 }
 
-void put_digest(Json& json, const std::string& prefix, const std::string& path) {
+void put_digest(Json& json, const std::string& prefix, const std::string& path, const std::vector<std::string>& files) {
   std::error_code none;
   if (fs::is_regular_file(path, none)) {
     json.member(prefix + "_bytes", fs::file_size(path));
@@ -278,8 +293,9 @@ void put_digest(Json& json, const std::string& prefix, const std::string& path) 
   }
   if (!fs::is_directory(path, none)) return;
   std::set<std::string> members;
+  for (const std::string& file : files) members.insert((fs::path(path) / file).string());
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (entry.is_regular_file()) members.insert(entry.path().string());
+    if (files.empty() && entry.is_regular_file()) members.insert(entry.path().string());
   json.begin_array(prefix + "_files");
   for (const std::string& member : members) {
     json.begin_object();
@@ -341,7 +357,7 @@ int run_batch(const std::string& input, const std::string& output, const BatchOp
     std::vector<std::string> typed = {input};
     if (!output.empty()) typed.push_back(output);
     typed.insert(typed.end(), options.more.begin(), options.more.end());
-    files = inputs_of(typed, options);
+    files = divided(inputs_of(typed, options), work);
   }
   std::vector<Outcome> outcomes = name_outputs(std::move(files), options, work);
   const auto report = options.report.empty() ? nullptr : std::make_unique<FileSink>(options.report, common.overwrite);

@@ -41,15 +41,25 @@ FoundFiles find_files(const std::string& folder, const std::function<bool(const 
 /// Prints an error of one of many files, with the name of the file unless the text has it.
 void report_failure(const std::string& path, const std::string& error);
 
+/// A part of an input that gets an output of its own: a series in a folder of DICOM files.
+struct BatchPart {
+  std::string choice;              ///< for BatchWork::run
+  std::string suffix;              ///< of the output's name
+  std::string text;                ///< for messages: series 3, 'T1'
+  std::vector<std::string> files;  ///< names in the folder
+};
+
 /// How a command works on one of many files.
 struct BatchWork {
   const char* command;
   /// Whether a file that was found in a folder is an input.
   std::function<bool(const std::string& path)> takes{};
+  /// The parts of an input, if there are several.
+  std::function<std::vector<BatchPart>(const std::string& path)> parts{};
   /// The name of the output of an input; `name` is that of the input without its folder.
   std::function<std::string(const std::string& path, const std::string& name)> output_name{};
-  /// Does it. Returns an exit code or throws.
-  std::function<int(const std::string& input, const std::string& output)> run{};
+  /// Does it. `choice`: of a part; empty for a whole input. Returns an exit code or throws.
+  std::function<int(const std::string& input, const std::string& output, const std::string& choice)> run{};
   bool verifies = false;  ///< run() compares the output with the input
 };
 
@@ -62,8 +72,10 @@ int run_batch(const std::string& input, const std::string& output, const BatchOp
 /// Refuses a call of one file without an output, and options that need --out-dir.
 void check_single(const std::string& command, const std::string& output, const BatchOptions& options);
 
-/// Adds size and MD5 digest of a file, or of all files of a folder, to a report: members that begin with `prefix`.
-void put_digest(Json& json, const std::string& prefix, const std::string& path);
+/// Adds size and MD5 digest of a file, or of the files of a folder (those named in `files`, or all), to a report: members
+/// that begin with `prefix`.
+void put_digest(Json& json, const std::string& prefix, const std::string& path,
+                const std::vector<std::string>& files = {});
 
 /// The MD5 digest of a file, as md5sum prints it.
 std::string md5_of_file(const std::string& path);

@@ -238,7 +238,7 @@ int run_all(const DecodeOptions& typed, const Common& common, const Command& app
     require_tvl_file(path);
     return batch_output_name(path, name, typed.batch.extension, common);
   };
-  work.run = [&](const std::string& input, const std::string& output) {
+  work.run = [&](const std::string& input, const std::string& output, const std::string&) {
     DecodeOptions one = typed;
     one.input = input;
     one.output = output;

@@ -230,14 +230,16 @@ int run_all(const EncodeOptions& as_typed, const Common& common, const Command& 
   BatchWork work{.command = "encode"};
   work.verifies = typed.verify;
   work.takes = [](const std::string& path) { return !is_tvl_file(path); };
+  work.parts = [&](const std::string& path) { return volume_parts(path, typed, common); };
   work.output_name = [&](const std::string& path, const std::string& name) {
     if (!extension.empty()) return name + "." + extension;
     return name + (needs_matroska(path, typed, common) ? ".mkv" : ".tvl");
   };
-  work.run = [&](const std::string& input, const std::string& output) {
+  work.run = [&](const std::string& input, const std::string& output, const std::string& choice) {
     EncodeOptions one = typed;
     one.input = input;
     one.output = output;
+    if (!choice.empty()) one.series.name = choice;
     return run(one, common, app);
   };
   return run_batch(typed.input, typed.output, typed.batch, common, work);

@@ -3,8 +3,13 @@
 #include "apps/volume/volume_options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <filesystem>
+#include <map>
 #include <sstream>
+
+#include "apps/cli/log.h"
 
 namespace trivelet::cli {
 
@@ -128,6 +133,34 @@ void refuse_volume_options(const Command& app) {
 VolumeTyped typed_volume(const EncodeOptions& options) {
   return {volume_size(options.reading), options.voxel_type, options.reading.format, options.reading.allow_outside,
           options.series};
+}
+
+std::vector<BatchPart> volume_parts(const std::string& path, const EncodeOptions& options, const Common& common) {
+  std::error_code ignored;
+  if (!options.series.name.empty() || !std::filesystem::is_directory(path, ignored)) return {};
+  std::vector<io::SeriesInFolder> all;
+  try {
+    all = io::series_in_folder(path, volume_options(typed_volume(options), common));
+  } catch (const Error&) {  // encoding tells it
+    return {};
+  }
+  std::map<std::string, int> of_number;
+  for (const io::SeriesInFolder& s : all) ++of_number[s.number];
+  std::map<std::string, int> seen;
+  std::vector<BatchPart> parts;
+  for (io::SeriesInFolder& s : all) {
+    BatchPart part;
+    std::string number = s.number.empty() ? "without-number" : s.number;
+    if (of_number[s.number] > 1) number += "-" + std::to_string(++seen[s.number]);
+    for (char& c : number)
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '-';
+    part.choice = s.uid.empty() ? s.number : s.uid;
+    part.suffix = "_series-" + number;
+    part.text = "series " + number + (s.description.empty() ? "" : ", '" + log::printable(s.description) + "'");
+    part.files = std::move(s.files);
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 int run_volume(const EncodeOptions& options, const Common& common, const Command& app) {

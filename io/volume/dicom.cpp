@@ -380,47 +380,50 @@ std::string without_pixels(const DicomFile& d) {
   throw NoPictures(ErrorKind::kUnsupported, what);
 }
 
+void find_attributes(DicomSlice& s) {
+  VolumeInput in(s.file.open(), s.file.path);
+  s.found = read_dicom(in);
+}
+
+/// Replaces a file by one of uncompressed pixels.
+void uncompress(DicomSlice& s) {
+  require(s.file.may_unpack, ErrorKind::kBadStream,
+          s.file.path + ": a stored header of compressed pixels (transfer syntax " +
+              printable(s.found.transfer_syntax.substr(0, 64)) + ")");
+  const auto about = std::make_shared<DicomCodestreams>();
+  s.file.open = decompressed_dicom(s.file, s.found, about);
+  find_attributes(s);
+  s.converted = true;
+  s.has_end = about->has_end;
+  if (!about->exceed_stored_bits) return;
+  s.found.stored_bits = s.found.bits;
+  s.found.high_bit = s.found.bits - 1;
+}
+
 }  // namespace
 
-VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options) {
-  VolumeLayout layout;
+std::vector<DicomSlice> read_slices(const std::vector<FileToRead>& files, const VolumeOptions& options,
+                                    std::vector<std::string>& remarks) {
   std::vector<DicomSlice> slices;
-  const auto find = [](DicomSlice& s) {
-    VolumeInput in(s.file.open(), s.file.path);
-    s.found = read_dicom(in);
-  };
-  const auto convert = [&find](DicomSlice& s) {
-    require(s.file.may_unpack, ErrorKind::kBadStream,
-            s.file.path + ": a stored header of compressed pixels (transfer syntax " +
-                printable(s.found.transfer_syntax.substr(0, 64)) + ")");
-    const auto about = std::make_shared<DicomCodestreams>();
-    s.file.open = decompressed_dicom(s.file, s.found, about);
-    find(s);
-    s.converted = true;
-    s.has_end = about->has_end;
-    if (!about->exceed_stored_bits) return;
-    s.found.stored_bits = s.found.bits;
-    s.found.high_bit = s.found.bits - 1;
-  };
   bool are_stripped = false;
   for (const FileToRead& file : files) {
     DicomSlice s;
     s.file = file;
     try {
-      find(s);
-      if (!s.found.readable) convert(s);
+      find_attributes(s);
+      if (!s.found.readable) uncompress(s);
       if (s.found.pixels_at == 0 && s.found.is_cut) fail_without_pixels(s);
     } catch (const Error& e) {
       if (files.size() == 1 || !file.may_unpack || e.kind() != ErrorKind::kBadStream) throw;
       require(options.only_matching, ErrorKind::kBadStream,
               std::string(e.what()) + "; VolumeOptions::only_matching leaves such files out");
-      layout.remarks.push_back(std::string(e.what()) + "; it is left out");
+      remarks.push_back(std::string(e.what()) + "; it is left out");
       continue;
     }
     if (s.found.pixels_at == 0) {
       if (files.size() == 1) fail_without_pixels(s);
       are_stripped = are_stripped || describes_pictures(s.found);
-      layout.remarks.push_back(file.name + ": " + without_pixels(s.found) + "; it is left out");
+      remarks.push_back(file.name + ": " + without_pixels(s.found) + "; it is left out");
       continue;
     }
     slices.push_back(std::move(s));
@@ -431,11 +434,17 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     require(!are_stripped, ErrorKind::kUnsupported, what + ", although headers among them describe pictures");
     throw NoPictures(ErrorKind::kUnsupported, what);
   }
+  return slices;
+}
+
+VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOptions& options) {
+  VolumeLayout layout;
+  std::vector<DicomSlice> slices = read_slices(files, options, layout.remarks);
   choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
   std::vector<std::string> endless;
   for (DicomSlice& s : slices) {
-    if (!s.found.plain) convert(s);
+    if (!s.found.plain) uncompress(s);
     require(s.found.pixels_at > 0, ErrorKind::kBadStream, s.file.path + ": holds no pixels once they are uncompressed");
     if (s.converted) ++converted;
     if (!s.has_end) endless.push_back(s.file.name);

@@ -8,50 +8,46 @@ namespace trivelet::io {
 
 namespace {
 
-/// A series in a folder, with what a user needs to choose one.
-struct Series {
-  std::string uid, number, description;
-  std::uint64_t files = 0;
-  std::uint64_t slices = 0;
-};
-
-std::string text_of(const Series& s) {
+std::string text_of(const SeriesInFolder& s) {
   const auto short_text = [](const std::string& text) { return printable(text.substr(0, 64)); };
   std::string text = s.number.empty() ? "no number" : "number " + short_text(s.number);
   text += ", " + std::to_string(s.slices) + (s.slices == 1 ? " slice" : " slices");
-  if (s.slices != s.files) text += " in " + std::to_string(s.files) + (s.files == 1 ? " file" : " files");
+  if (s.slices != s.files.size())
+    text += " in " + std::to_string(s.files.size()) + (s.files.size() == 1 ? " file" : " files");
   if (!s.description.empty()) text += ", '" + short_text(s.description) + "'";
   return text + (s.uid.empty() ? ", no UID; alone in a folder it can be taken" : ", UID " + short_text(s.uid));
 }
 
-std::vector<Series> series_of(const std::vector<DicomSlice>& slices) {
-  std::map<std::string, Series> found;
+}  // namespace
+
+std::vector<SeriesInFolder> series_of(const std::vector<DicomSlice>& slices) {
+  std::map<std::string, SeriesInFolder> found;
   for (const DicomSlice& slice : slices) {
-    Series& s = found[slice.found.series];
-    if (s.files++ == 0) {
+    SeriesInFolder& s = found[slice.found.series];
+    if (s.files.empty()) {
       s.uid = slice.found.series;
       s.number = slice.found.series_number;
       s.description = slice.found.series_description;
     }
+    s.files.push_back(slice.file.name);
     s.slices += slice.found.frames;
   }
-  std::vector<Series> all;
+  std::vector<SeriesInFolder> all;
   for (auto& [uid, s] : found) all.push_back(std::move(s));
-  const auto order = [](const Series& s) { return parse_whole(s.number).value_or(~std::uint64_t{0}); };
-  std::stable_sort(all.begin(), all.end(), [&](const Series& a, const Series& b) { return order(a) < order(b); });
+  const auto order = [](const SeriesInFolder& s) { return parse_whole(s.number).value_or(~std::uint64_t{0}); };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const SeriesInFolder& a, const SeriesInFolder& b) { return order(a) < order(b); });
   return all;
 }
 
-}  // namespace
-
 void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, const FileToRead& first) {
-  const std::vector<Series> all = series_of(slices);
-  std::vector<const Series*> chosen;
+  const std::vector<SeriesInFolder> all = series_of(slices);
+  std::vector<const SeriesInFolder*> chosen;
   const auto number = parse_whole(wanted);
-  for (const Series& s : all)
+  for (const SeriesInFolder& s : all)
     if (!wanted.empty() && s.uid == wanted) chosen = {&s};
   if (chosen.empty())
-    for (const Series& s : all)
+    for (const SeriesInFolder& s : all)
       if (wanted.empty() || (number && parse_whole(s.number) == number)) chosen.push_back(&s);
   if (chosen.size() == 1) {
     std::erase_if(slices, [uid = chosen[0]->uid](const DicomSlice& s) { return s.found.series != uid; });

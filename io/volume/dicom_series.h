@@ -20,6 +20,12 @@ struct DicomSlice {
 /// For messages: "a.dcm, b.dcm and 3 more".
 std::string names_of(const std::vector<std::string>& names);
 
+/// The files that have pixels, with what their headers say. Remarks name the others. Throws if there is none.
+std::vector<DicomSlice> read_slices(const std::vector<FileToRead>& files, const VolumeOptions& options,
+                                    std::vector<std::string>& remarks);
+/// The series that they are of, in the order of their numbers.
+std::vector<SeriesInFolder> series_of(const std::vector<DicomSlice>& slices);
+
 /// Keeps the slices of the series with this UID or number; "" requires a single series. `first`: of the files, for
 /// messages.
 void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, const FileToRead& first);

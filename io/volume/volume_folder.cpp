@@ -48,6 +48,15 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptio
   return files;
 }
 
+/// False for what cannot be read, too.
+bool begins_like_dicom(const std::string& path) {
+  try {
+    return is_dicom(VolumeInput(file_opener(path)(), path).ahead(4096));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// Folders below one that hold DICOM files, by their names in it.
 struct FoldersBelow {
   static constexpr std::size_t kMostOpened = 1000;  // files
@@ -68,11 +77,7 @@ FoldersBelow folders_below(const std::string& folder) {
     if (i.depth() == 0 || path.parent_path() == last || !i->is_regular_file(ignored)) continue;
     if (path.filename().string()[0] == '.' || path.filename() == "DICOMDIR") continue;
     ++opened;
-    try {
-      if (!is_dicom(VolumeInput(file_opener(path.string())(), path.string()).ahead(4096))) continue;
-    } catch (const Error&) {
-      continue;
-    }
+    if (!begins_like_dicom(path.string())) continue;
     last = path.parent_path();
     folders.push_back(fs::relative(last, folder, ignored).string());
   }
@@ -115,6 +120,25 @@ VolumeLayout folder_layout(const std::string& folder, const VolumeOptions& optio
     refuse_folder_of_folders(folder);
     throw;
   }
+}
+
+bool is_dicom_folder(const std::string& folder) {
+  std::size_t slices = 0, all = 0;
+  std::error_code error, ignored;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    if (!i->is_regular_file(ignored) || name[0] == '.' || name == "DICOMDIR") continue;
+    ++all;
+    if (begins_like_dicom(i->path().string())) ++slices;
+  }
+  return 2 * slices > all;
+}
+
+std::vector<SeriesInFolder> series_in_folder(const std::string& folder, const VolumeOptions& options) {
+  std::vector<std::string> others, remarks;
+  const std::vector<FileToRead> files = dicom_files(folder, options, others);
+  if (files.empty()) return {};
+  return series_of(read_slices(files, options, remarks));
 }
 
 bool is_folder_of_slices(const std::string& folder) {

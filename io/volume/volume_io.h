@@ -102,6 +102,17 @@ struct VolumeOptions {
   Limits limits{};  ///< all of them; throws Unsupported
 };
 
+/// Whether more than half of the files of a folder are DICOM files; hidden ones and a DICOMDIR do not count.
+bool is_dicom_folder(const std::string& folder);
+/// A series in a folder of DICOM files.
+struct SeriesInFolder {
+  std::string uid, number, description;
+  std::vector<std::string> files;  ///< their names
+  std::uint64_t slices = 0;
+};
+/// The series in a folder, in the order of their numbers: those of DICOM files with pixels. Errors as of open_volume().
+std::vector<SeriesInFolder> series_in_folder(const std::string& folder, const VolumeOptions& options);
+
 class VolumeReader {
  public:
   virtual ~VolumeReader() = default;

@@ -6,6 +6,7 @@ reads them again.
     dicom_folder_test.py TRIVELET
 """
 import gzip
+import json
 import os
 import resource
 import struct
@@ -248,6 +249,42 @@ def test_folder_of_folders(folder):
     check("holds no pixels" in said, f"a DICOMDIR alone: {said}")
 
 
+def test_all_series_of_a_folder(folder):
+    """With --out-dir each series of a folder gets an output of its own; decode gives each its folder."""
+    archive, coded, back = (os.path.join(folder, name) for name in ("archive", "archive_coded", "archive_back"))
+    mixed, report = os.path.join(archive, "pat", "mixed"), os.path.join(folder, "series.json")
+    due = {"pat/mixed_series-2": ("1.2.826.0.4.1", 2, 3, "T1/ax"), "pat/mixed_series-7-1": ("1.2.826.0.4.2", 7, 2, "A"),
+           "pat/mixed_series-7-2": ("1.2.826.0.4.3", 7, 4, "B"), "pat/mixed_series-without-number": ("1.2.826.0.4.4", "", 5, "")}
+    for uid, number, files, description in due.values():
+        for n in range(files):
+            name = os.path.join(mixed, f"{uid}_{n}.dcm")
+            os.makedirs(mixed, exist_ok=True)
+            with open(name, "wb") as f:
+                f.write(dicom(uid, number, description, n + 1, n, 8, bytes([n, files] * 64)))
+    open(os.path.join(mixed, "AAA.txt"), "w").write("a first file that is none of DICOM")
+    save_series(os.path.join(archive, "one"), "1.2.826.0.4.9", 9, 2)
+    said = run("encode", archive, "--recursive", "--out-dir", coded, "--report", report)
+    check("5 done, 0 skipped, 0 failed" in said and "mixed (series 2, 'T1/ax') -> " in said, f"all series: {said}")
+    found = sorted(str(p.relative_to(coded)) for p in Path(coded).rglob("*.tvl"))
+    check(found == sorted(["one.tvl"] + [name + ".tvl" for name in due]), f"all series: {found}")
+    files = {f["output"]: f for f in json.load(open(report))["files"]}
+    told = files[os.path.join(coded, "pat/mixed_series-7-2.tvl")]
+    check(told["part"] == "series 7-2, 'B'" and len(told["input_files"]) == 4, f"all series, reported: {told}")
+    run("decode", coded, "--recursive", "--out-dir", back)
+    for name, (uid, _, files, _) in due.items():
+        names = {f"{uid}_{n}.dcm" for n in range(files)}
+        check(set(os.listdir(os.path.join(back, name))) == names, f"{name}: {os.listdir(os.path.join(back, name))}")
+        for n in names:
+            check(Path(back, name, n).read_bytes() == Path(mixed, n).read_bytes(), f"{name}: {n} came back as another file")
+    # One that is named is the only one; a folder that is named is divided as well.
+    run("encode", mixed, "--out-dir", os.path.join(folder, "third"), "--series", "1.2.826.0.4.3")
+    check(os.listdir(os.path.join(folder, "third")) == ["mixed.tvl"], "a series by name")
+    run("encode", mixed, "--out-dir", os.path.join(folder, "fourth"))
+    check(len(os.listdir(os.path.join(folder, "fourth"))) == 4, "a folder of series by name")
+    said = run("encode", mixed, os.path.join(folder, "m.tvl"), code=2)
+    check("encode --out-dir FOLDER each into a file of its own" in said, f"several series: {said}")
+
+
 def test_with_pydicom(folder):
     try:
         import numpy as np
@@ -324,6 +361,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_without_series(folder)
     test_damaged_file_beside(folder)
     test_folder_of_folders(folder)
+    test_all_series_of_a_folder(folder)
     test_5000_files(folder)
     test_with_pydicom(folder)
 if program.failures:
