@@ -7,7 +7,6 @@
 // named. Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of
 // their own).
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -95,7 +94,10 @@ class DataSet {
       case dicom_tag(0x0028, 0x0100): d_.bits = integer(e); break;
       case dicom_tag(0x0028, 0x0101): d_.stored_bits = integer(e); break;
       case dicom_tag(0x0028, 0x0102): d_.high_bit = integer(e); break;
-      case dicom_tag(0x0028, 0x0103): d_.is_signed = integer(e) == 1; break;
+      case dicom_tag(0x0028, 0x0103):
+        d_.is_signed = integer(e) == 1;
+        d_.knows_sign = true;
+        break;
       case dicom_tag(0x3004, 0x000C): d_.frame_offsets = numbers(e); break;
       case dicom_tag(0x5200, 0x9229):
       case dicom_tag(0x5200, 0x9230): functional_groups(e); break;
@@ -194,6 +196,8 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
   const DicomFile& d = s.found;
   require(d.samples >= 1 && d.samples <= 4, ErrorKind::kUnsupported,
           s.file.path + ": " + std::to_string(d.samples) + " samples per pixel");
+  require(d.rows > 0 && d.columns > 0, ErrorKind::kBadStream,
+          s.file.path + ": Rows (0028,0010) or Columns (0028,0011) are missing or 0");
   info.format = "dicom";
   if (d.real && (d.bits == 32 || d.bits == 64)) {
     info.voxel.type = d.bits == 32 ? VoxelType::kF32 : VoxelType::kF64;
@@ -230,6 +234,9 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
         "the rescale slope differs from slice to slice: DICOM files keep it, other formats get the stored values "
         "without a slope");
   }
+  if (std::any_of(slices.begin(), slices.end(),
+                  [](const DicomSlice& s) { return !s.found.knows_sign && !s.found.real; }))
+    remarks.push_back("Pixel Representation (0028,0103) is missing, values are taken as unsigned");
   const std::string& colours = slices.front().found.photometric;
   if (colours.rfind("YBR", 0) == 0)
     remarks.push_back("colours are " + printable(colours) + ", luminance and two differences, not red, green and blue");
@@ -287,33 +294,47 @@ bool has_preamble(std::string_view begin) {
 bool begins_with_meta_information(std::string_view begin) {
   if (begin.size() < 8 || begin[0] != 2 || begin[1] != 0 || begin[3] != 0) return false;
   const std::string_view type = begin.substr(4, 2);
-  return type == "UL" || type == "OB" || type == "UI";
+  const bool is_implicit_length = begin[2] == 0 && begin.substr(4, 4) == std::string_view("\4\0\0\0", 4);
+  return type == "UL" || type == "OB" || type == "UI" || is_implicit_length;
 }
 
-/// Whether a data set without meta information is big-endian: its first element is of group 0008.
-bool begins_big_endian(std::string_view begin) { return begin.substr(0, 2) == std::string_view("\0\x08", 2); }
+/// Whether a data set without meta information is big-endian: the groups that it may begin with are below 0x0100.
+bool begins_big_endian(std::string_view begin) { return begin.size() >= 2 && begin[0] == 0 && begin[1] != 0; }
+
+/// What a data set of implicit encoding begins with.
+struct FirstElement {
+  char element;            ///< of group 0008
+  std::string_view value;  ///< begins its value
+};
+constexpr FirstElement kFirstElements[] = {{0x05, "ISO"},   // Specific Character Set
+                                           {0x08, "ORIG"},  // Image Type
+                                           {0x08, "DERI"},  //
+                                           {0x10, "ACR"},   // Recognition Code, of files before DICOM
+                                           {0x12, "19"},    // Instance Creation Date
+                                           {0x12, "20"},    //
+                                           {0x16, "1.2."},  // SOP Class UID
+                                           {0x18, "1."},    // SOP Instance UID
+                                           {0x18, "2."},    //
+                                           {0x20, "19"},    // Study Date
+                                           {0x20, "20"}};
 
 /// One of the elements that a data set begins with, in files that have neither a preamble nor meta information.
 bool begins_with_data_set(std::string_view begin) {
+  if (begin.size() < 12) return false;
   const bool big_endian = begins_big_endian(begin);
-  if (begin.size() < 12 || (!big_endian && begin.substr(0, 2) != std::string_view("\x08\0", 2))) return false;
-  if (begin[big_endian ? 2 : 3] != 0) return false;
-  struct First {
-    char element;
-    std::string_view type;
-    std::string_view value;  ///< value that identifies an element in implicit encoding
-  };
-  // Group Length, Length to End, Specific Character Set, Image Type, SOP Class UID.
-  constexpr std::array<First, 5> kFirst = {
-      First{0x00, "UL", ""}, {0x01, "UL", ""}, {0x05, "CS", "ISO"}, {0x08, "CS", ""}, {0x16, "UI", "1.2."}};
-  const auto is_first = [&](const First& first) {
-    if (begin[big_endian ? 3 : 2] != first.element) return false;
-    if (begin.substr(4, 2) == first.type) return true;
-    const bool is_implicit = !big_endian && begin[5] == 0 && begin[6] == 0 && begin[7] == 0;  // a short length
-    if (first.type == "UL") return is_implicit && begin[4] == 4;
-    return is_implicit && !first.value.empty() && begin.substr(8, first.value.size()) == first.value;
-  };
-  return std::any_of(kFirst.begin(), kFirst.end(), is_first);
+  const char group = begin[big_endian ? 1 : 0], element = begin[big_endian ? 3 : 2];
+  if (begin[big_endian ? 0 : 1] != 0 || begin[big_endian ? 2 : 3] != 0) return false;
+  constexpr std::string_view kGroups = "\x08\x10\x18\x20\x28";
+  constexpr std::string_view kTypes = " AE AS CS DA DT IS LO LT PN SH SQ ST TM UI UL US UT ";
+  if (kGroups.find(group) != std::string_view::npos && begins_with_type(begin.substr(4)) &&
+      kTypes.find(' ' + std::string(begin.substr(4, 2)) + ' ') != std::string_view::npos)
+    return true;
+  const bool is_short = begin[5] == 0 && begin[6] == 0 && begin[7] == 0;  // an implicit length
+  if (big_endian || group != 8 || !is_short) return false;
+  if (element == 0x00 || element == 0x01) return begin[4] == 4;  // Group Length, Length to End
+  return std::any_of(std::begin(kFirstElements), std::end(kFirstElements), [&](const FirstElement& first) {
+    return element == first.element && begin.substr(8, first.value.size()) == first.value;
+  });
 }
 
 }  // namespace
@@ -344,8 +365,7 @@ DicomFile read_dicom(VolumeInput& in) {
   d.data_at = in.position();
   // Explicit if the first element has a type, because the syntax in some files is wrong.
   const std::string_view first = in.ahead(6);
-  const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
-  d.explicit_vr = first.size() >= 6 && is_letter(first[4]) && is_letter(first[5]);
+  d.explicit_vr = first.size() >= 6 && begins_with_type(first.substr(4));
   if (d.transfer_syntax.empty())
     d.transfer_syntax = !d.explicit_vr             ? kImplicitLittleEndian
                         : begins_big_endian(first) ? kExplicitBigEndian

@@ -31,6 +31,7 @@ struct DicomFile {
   bool explicit_vr = true;  ///< elements have types, whatever the syntax says
   bool big_endian = false;
   bool is_signed = false;
+  bool knows_sign = false;                      ///< the header tells it
   bool planar = false;                          ///< colour planes one after the other, not interleaved
   bool real = false;                            ///< pixels are Float or Double Float Pixel Data
   bool in_words = false;                        ///< pixels have type OW: two 8-bit samples in a word

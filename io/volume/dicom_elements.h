@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "io/volume/volume_input.h"
 
@@ -24,6 +25,13 @@ inline bool is_long_vr(const char* vr) {
   return std::strstr(kLong, two) != nullptr;
 }
 
+/// Two capital letters. In explicit encoding an element without them is one in implicit encoding, as some programs put
+/// among the others; a length whose bytes are letters has more than 16,000 bytes.
+inline bool begins_with_type(std::string_view next) {
+  const auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return next.size() >= 2 && is_letter(next[0]) && is_letter(next[1]);
+}
+
 /// Walks the elements of a data set.
 class DicomWalker {
  public:
@@ -42,7 +50,7 @@ class DicomWalker {
     const std::uint32_t group = u16();
     e.tag = dicom_tag(group, u16());
     e.vr[0] = e.vr[1] = 0;
-    if (explicit_ && group != 0xFFFE) {
+    if (explicit_ && group != 0xFFFE && begins_with_type(in_.ahead(2))) {
       in_.read_exactly(reinterpret_cast<std::byte*>(e.vr), 2, "element");
       if (is_long_vr(e.vr)) {
         (void)u16();

@@ -496,6 +496,8 @@ std::string syntax_text(const std::string& uid) {
 
 void check_bits(const DicomFile& found, const std::string& name) {
   if (found.bits == 8 || found.bits == 16 || found.bits == 32) return;
+  require(found.bits > 0, ErrorKind::kBadStream,
+          name + ": Bits Allocated (0028,0100), the size of its samples, is missing or 0");
   const std::string packed = found.bits == 1    ? ", which are packed, eight to a byte,"
                              : found.bits == 12 ? ", which are packed, two to three bytes,"
                                                 : "";

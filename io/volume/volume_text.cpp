@@ -49,7 +49,7 @@ std::vector<std::string> dicom_texts(const VolumeFile& file) {
   in.skip(132, "preamble");
   std::vector<std::string> lines;
   DicomWalker meta(in, true, false);
-  DicomWalker data(in, found.transfer_syntax != "1.2.840.10008.1.2", found.big_endian);
+  DicomWalker data(in, found.explicit_vr, found.big_endian);
   DicomWalker::Element e;
   while (lines.size() < 10000) {
     const std::string_view next = in.ahead(2);

@@ -54,7 +54,7 @@ struct DicomMaker {
     u16(out, group, big);
     u16(out, number_, big);
     const auto length = static_cast<unsigned>(value.size());
-    const bool long_form = std::string(vr) == "OW" || std::string(vr) == "UN";
+    const bool long_form = vr[0] == 'O' || std::string(vr) == "UN";
     if (explicit_vr || is_meta) {
       out = out + bytes(vr);
       if (long_form) u16(out, 0, big);
@@ -727,7 +727,11 @@ TEST_F(VolumeFiles, no_preamble_and_no_pixels) {
     const VolumeBytes data(all.begin() + 132 + (!explicit_vr ? 26 : 28), all.end());
     VolumeBytes group_length;
     m.element(group_length, 8, 0, "UL", VolumeBytes(4));
-    for (const VolumeBytes& first : {group_length, m.text(8, 5, "CS", "ISO_IR 100"), m.text(8, 0x16, "UI", "1.2.3")}) {
+    for (const VolumeBytes& first :
+         {group_length, m.text(8, 5, "CS", "ISO_IR 100"), m.text(8, 0x16, "UI", "1.2.3"),
+          m.text(8, 8, "CS", "ORIGINAL"), m.text(8, 0x10, "SH", "ACR-NEMA 2.0"), m.text(8, 0x12, "DA", "20260101"),
+          m.text(8, 0x18, "UI", "1.3.12"), m.text(0x10, 0x10, "PN", "Doe^Jane")}) {
+      if (!explicit_vr && first == m.text(0x10, 0x10, "PN", "Doe^Jane")) continue;  // might be anything
       save("old.dcm", first + data);
       const auto old = pass("old.dcm", "old.dcm");
       EXPECT_EQ(old.info.voxel.big_endian, big_endian);
@@ -870,6 +874,49 @@ TEST_F(VolumeFiles, types_that_are_not_there) {
   save("lies.dcm", m.make(pixels));
   EXPECT_EQ(pass("lies.dcm", "lies.dcm").voxels, pixels);
   expect_same("lies.dcm");
+}
+
+// Elements in implicit encoding among others, as some programs write private ones.
+TEST_F(VolumeFiles, implicit_elements_in_between) {
+  DicomMaker m, implicit;
+  implicit.explicit_vr = false;
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  for (const bool undefined : {true, false}) {
+    implicit.undefined_lengths = undefined;
+    m.undefined_lengths = undefined;
+    m.groups = implicit.text(0x29, 0x1010, "LO", "private") +
+               m.sequence(0x29, 0x1020,
+                          {implicit.text(0x29, 0x1030, "LO", "inside") +
+                           implicit.sequence(0x29, 0x1040, {implicit.text(0x29, 0x1050, "LO", "deep")})});
+    const std::string name = undefined ? "undefined.dcm" : "defined.dcm";
+    save(name, m.make(pixels));
+    EXPECT_EQ(pass(name, name).voxels, pixels);
+    expect_same(name);
+  }
+}
+
+// Elements without which pixels mean nothing are named.
+TEST_F(VolumeFiles, missing_elements) {
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  const DicomMaker m;
+  const VolumeBytes whole = m.make(pixels);
+  const auto without = [&](unsigned number) {
+    VolumeBytes element;
+    m.element(element, 0x28, number, "US", VolumeBytes(2));
+    const auto at = std::find_end(whole.begin(), whole.end(), element.begin(), element.begin() + 8);
+    return VolumeBytes(whole.begin(), at) + VolumeBytes(at + 10, whole.end());
+  };
+  for (const auto& [number, name] : {std::pair{0x100u, "Bits Allocated (0028,0100)"}, {0x10u, "Rows (0028,0010)"}}) {
+    save("missing.dcm", without(number));
+    const Error e = error_of([&] { io::open_volume(path("missing.dcm"), {}); });
+    EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << e.what();
+    EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+  }
+  save("unsigned.dcm", without(0x103));
+  const Passed p = pass("unsigned.dcm", "unsigned.dcm");
+  EXPECT_EQ(p.info.voxel.type, VoxelType::kU16);
+  ASSERT_EQ(p.remarks.size(), 1u);
+  EXPECT_EQ(p.remarks[0].rfind("Pixel Representation (0028,0103) is missing", 0), 0u);
 }
 
 }  // namespace
