@@ -72,8 +72,8 @@ int run_batch(const std::string& input, const std::string& output, const BatchOp
 /// Refuses a call of one file without an output, and options that need --out-dir.
 void check_single(const std::string& command, const std::string& output, const BatchOptions& options);
 
-/// Adds size and MD5 digest of a file, or of the files of a folder (those named in `files`, or all), to a report: members
-/// that begin with `prefix`.
+/// Adds size and MD5 digest of a file, or of the files of a folder (those named in `files`, or all), to a report:
+/// members that begin with `prefix`.
 void put_digest(Json& json, const std::string& prefix, const std::string& path,
                 const std::vector<std::string>& files = {});
 

@@ -113,7 +113,9 @@ std::string volume_size(const InputOptions& input) {
 
 void add_series_options(Command& app, SeriesChoice& series, const char* group) {
   auto name =
-      app.add_option("--series", series.name, "DICOM folders with several series: the series to read, by UID or number; encode --out-dir takes all")
+      app.add_option(
+             "--series", series.name,
+             "DICOM folders with several series: the series to read, by UID or number; encode --out-dir takes all")
           .type_name("UID|N");
   auto only = app.add_flag(
       "--only-matching", series.only_matching,

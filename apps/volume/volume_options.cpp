@@ -144,14 +144,14 @@ std::vector<BatchPart> volume_parts(const std::string& path, const EncodeOptions
   } catch (const Error&) {  // encoding tells it
     return {};
   }
-  std::map<std::string, int> of_number;
-  for (const io::SeriesInFolder& s : all) ++of_number[s.number];
+  std::map<std::string, int> counts;
+  for (const io::SeriesInFolder& s : all) ++counts[s.number];
   std::map<std::string, int> seen;
   std::vector<BatchPart> parts;
   for (io::SeriesInFolder& s : all) {
     BatchPart part;
     std::string number = s.number.empty() ? "without-number" : s.number;
-    if (of_number[s.number] > 1) number += "-" + std::to_string(++seen[s.number]);
+    if (counts[s.number] > 1) number += "-" + std::to_string(++seen[s.number]);
     for (char& c : number)
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '-';
     part.choice = s.uid.empty() ? s.number : s.uid;
