@@ -7,6 +7,7 @@
 // named. Source: DICOM PS3.5 7 (data set encoding), PS3.3 C.7.6.2 (image plane), C.7.6.16 (frames with geometry of
 // their own).
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -47,6 +48,12 @@ class DataSet {
     while (d_.pixels_at == 0 && walker_.next(e)) attribute(e);
     d_.is_cut = d_.pixels_at == 0 && !in_.ahead(1).empty();
     d_.largest_slope = std::max(d_.largest_slope, std::fabs(d_.geometry.slope));
+    const double acquired = seconds_of_date_and_time(acquisition_date_, acquisition_time_);
+    d_.frame_times.push_back(d_.geometry.times);
+    for (DicomTimes& times : d_.frame_times)
+      if (std::isnan(times.acquired)) times.acquired = acquired;
+    d_.geometry.times = d_.frame_times.back();
+    d_.frame_times.pop_back();
   }
 
  private:
@@ -71,6 +78,9 @@ class DataSet {
       case dicom_tag(0x0065, 0x0010): is_uih_ = text(e) == "Image Private Header"; break;
       case dicom_tag(0x0065, 0x1050): d_.is_mosaic |= real(e, 0) > 1 && is_uih_; break;
       case dicom_tag(0x0008, 0x0018): d_.instance = text(e); break;
+      case dicom_tag(0x0008, 0x0022): acquisition_date_ = text(e); break;
+      case dicom_tag(0x0008, 0x0032): acquisition_time_ = text(e); break;
+      case dicom_tag(0x0018, 0x0023): d_.is_3d = text(e) == "3D"; break;
       case dicom_tag(0x0008, 0x103E): d_.series_description = text(e); break;
       case dicom_tag(0x0020, 0x000E): d_.series = text(e); break;
       case dicom_tag(0x0020, 0x0011): d_.series_number = text(e); break;
@@ -115,7 +125,35 @@ class DataSet {
         d_.pixel_bytes = e.length;
         break;
       default:
-        if (!geometry(e, d_.geometry)) walker_.skip(e);
+        if (!geometry(e, d_.geometry) && !time(e, d_.geometry.times)) walker_.skip(e);
+    }
+  }
+
+  /// A value of type FD.
+  double binary_real(const Element& e) {
+    std::string value = walker_.value(e);
+    if (value.size() != 8) return DicomTimes::kUnknown;
+    if (d_.big_endian) std::reverse(value.begin(), value.end());
+    std::uint64_t bits = 0;
+    for (std::size_t i = 8; i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(value[i]);
+    return std::bit_cast<double>(bits);
+  }
+
+  /// Reads an attribute of the time; false for other attributes.
+  bool time(const Element& e, DicomTimes& t) {
+    constexpr double kMillisecond = 1e-3;
+    switch (e.tag) {
+      case dicom_tag(0x0008, 0x002A):
+      case dicom_tag(0x0018, 0x9074): t.acquired = seconds_of_date_time(text(e)); return true;
+      case dicom_tag(0x0018, 0x0080): t.repetition = kMillisecond * real(e, 0); return true;
+      case dicom_tag(0x0018, 0x0081): t.echo = kMillisecond * real(e, 0); return true;
+      case dicom_tag(0x0018, 0x9082): t.echo = kMillisecond * binary_real(e); return true;
+      case dicom_tag(0x0018, 0x1060): t.trigger = kMillisecond * real(e, DicomTimes::kUnknown); return true;
+      case dicom_tag(0x0020, 0x9153): t.trigger = kMillisecond * binary_real(e); return true;
+      case dicom_tag(0x0020, 0x930D): t.offset = binary_real(e); return true;
+      case dicom_tag(0x0020, 0x0110): t.resolution = kMillisecond * real(e, 0); return true;
+      case dicom_tag(0x0054, 0x1300): t.reference = kMillisecond * real(e, DicomTimes::kUnknown); return true;
+      default: return false;
     }
   }
 
@@ -148,6 +186,7 @@ class DataSet {
       if (shared) return;
       if (frame.position.size() == 3 && d_.places.size() < d_.frames)
         d_.places.push_back({frame.position[0], frame.position[1], frame.position[2]});
+      if (d_.frame_times.size() < d_.frames) d_.frame_times.push_back(frame.times);
       d_.one_orientation = d_.one_orientation && frame.orientation == d_.geometry.orientation;
       d_.one_scale = d_.one_scale && frame.slope == d_.geometry.slope && frame.intercept == d_.geometry.intercept;
       d_.largest_slope = std::max(d_.largest_slope, std::fabs(frame.slope));
@@ -165,11 +204,16 @@ class DataSet {
             case dicom_tag(0x0020, 0x9116):  // plane orientation
             case dicom_tag(0x0028, 0x9110):  // pixel measures
             case dicom_tag(0x0028, 0x9145):  // pixel value transformation
+            case dicom_tag(0x0018, 0x9112):  // MR timing
+            case dicom_tag(0x0018, 0x9114):  // MR echo
+            case dicom_tag(0x0018, 0x9118):  // cardiac synchronization
+            case dicom_tag(0x0020, 0x9111):  // frame content
+            case dicom_tag(0x0020, 0x9310):  // temporal position
               if (is_sequence(group)) {
                 walker_.items(
                     group, [] {},
                     [&](const Element& inner) {
-                      if (!geometry(inner, frame)) walker_.skip(inner);
+                      if (!geometry(inner, frame) && !time(inner, frame.times)) walker_.skip(inner);
                     });
                 break;
               }
@@ -180,6 +224,7 @@ class DataSet {
     end_of_item();
   }
 
+  std::string acquisition_date_, acquisition_time_;
   bool is_siemens_ = false;  ///< of private elements
   bool is_uih_ = false;
   VolumeInput& in_;
@@ -266,6 +311,22 @@ FileLayout file_layout(const DicomSlice& s) {
   return f;
 }
 
+/// The time of a picture at the same place in each of several volumes, which follow each other.
+void set_times(const std::vector<DicomSlice>& slices, std::uint64_t frames, std::uint64_t volumes, VolumeInfo& info,
+               std::vector<std::string>& remarks) {
+  std::vector<DicomTimes> times;
+  std::uint64_t at = 0;  // of the first frame of a file
+  for (const DicomSlice& s : slices) {
+    const DicomFile& d = s.found;
+    for (; times.size() < volumes && times.size() * (frames / volumes) < at + d.frames;) {
+      const std::uint64_t frame = times.size() * (frames / volumes) - at;
+      times.push_back(frame < d.frame_times.size() ? d.frame_times[frame] : d.geometry.times);
+    }
+    at += d.frames;
+  }
+  set_time_step(times, slices.front().found.is_3d, info, remarks);
+}
+
 /// The volume of these slices; the first `matching` belong together.
 void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_matching, VolumeLayout& layout) {
   VolumeInfo& info = layout.info;
@@ -281,6 +342,7 @@ void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_mat
   std::uint64_t frames = 0;
   for (const DicomSlice& s : slices) frames += s.found.frames * (has_old_planes(s) ? first.samples : 1);
   set_extents(info, {first.columns, first.rows, frames / volumes, volumes}, slices.front().file.path);
+  if (volumes > 1) set_times(slices, frames, volumes, info, layout.remarks);
   for (const DicomSlice& s : slices) layout.files.push_back(file_layout(s));
 }
 

@@ -6,15 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "io/volume/dicom_times.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
 
-/// Position of a picture and meaning of its values: attributes of the file or of a frame (functional groups).
+/// Position and time of a picture and meaning of its values: attributes of the file or of a frame (functional groups).
 struct DicomGeometry {
   double slope = 1, intercept = 0;
   double thickness = 0, between = 0;                   ///< of slices; 0 = unknown
   std::vector<double> position, orientation, spacing;  ///< as in the attributes
+  DicomTimes times;
 };
 
 inline constexpr char kImplicitLittleEndian[] = "1.2.840.10008.1.2";
@@ -45,6 +47,8 @@ struct DicomFile {
   std::string series, series_number, series_description;
   DicomGeometry geometry;                     ///< of the first frame
   std::vector<std::array<double, 3>> places;  ///< of all frames, if each has its own
+  std::vector<DicomTimes> frame_times;        ///< of all frames of a file that has functional groups
+  bool is_3d = false;                         ///< MR Acquisition Type
   bool one_orientation = true;                ///< all frames have the same orientation
   bool one_scale = true;
   double largest_slope = 0;     ///< largest magnitude over all frames

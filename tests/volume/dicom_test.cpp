@@ -1,5 +1,6 @@
 // DICOM: folders with one or several series, multi-frame files, colours, and inconsistent headers.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "tests/support/volume_files_support.h"
@@ -580,6 +581,80 @@ TEST_F(VolumeFiles, copies_in_several_volumes) {
     EXPECT_EQ(alone.info.volumes, 2u);
     EXPECT_EQ(alone.remarks.size(), 1u);
   }
+}
+
+// The step of a fourth axis: by clocks that run evenly, by Repetition Time, or unknown.
+TEST_F(VolumeFiles, times_of_volumes) {
+  DicomMaker m;
+  int n = 0;
+  const auto place = [&](const std::vector<VolumeBytes>& times) {
+    const std::string folder = "times" + std::to_string(n++);
+    fs::create_directories(path(folder));
+    for (std::size_t t = 0; t < times.size(); ++t)
+      for (int z = 0; z < 2; ++z) {
+        m.z = z;
+        m.number = static_cast<int>(t) * 2 + z;
+        m.groups = times[t];
+        save(folder + "/" + std::to_string(m.number), m.make(VolumeBytes(24)));
+      }
+    const Passed p = pass(folder, folder);
+    EXPECT_EQ(p.info.volumes, times.size());
+    return p;
+  };
+  const auto expect = [&](const std::vector<VolumeBytes>& times, double seconds, const std::string& remark = "") {
+    const Passed p = place(times);
+    EXPECT_EQ(p.info.fourth_unit, seconds > 0 ? io::FourthUnit::kSeconds : io::FourthUnit::kUnknown) << n;
+    EXPECT_EQ(p.info.spacing[3], seconds > 0 ? seconds : 1) << n;
+    ASSERT_EQ(p.remarks.size(), remark.empty() ? 0u : 1u) << n;
+    if (!remark.empty()) {
+      EXPECT_NE(p.remarks[0].find(remark), std::string::npos) << p.remarks[0];
+    }
+  };
+  const auto repetition = m.text(0x18, 0x80, "DS", "2500");
+  const auto acquired = [&](const char* time) { return m.text(8, 0x32, "TM", time); };
+  const auto day = [&](const char* date) { return m.text(8, 0x22, "DA", date); };
+  const auto reference = [&](const char* ms) { return m.text(0x54, 0x1300, "DS", ms); };
+  const auto trigger = [&](const char* ms) { return m.text(0x18, 0x1060, "DS", ms); };
+  const auto echo = [&](const char* ms) { return m.text(0x18, 0x81, "DS", ms); };
+  expect({repetition, repetition, repetition}, 2.5);
+  expect({VolumeBytes{}, VolumeBytes{}}, 0);
+  const auto is_3d = m.text(0x18, 0x23, "CS", "3D");
+  expect({is_3d + repetition, is_3d + repetition}, 0);
+  expect({repetition + m.text(0x20, 0x110, "DS", "4000"), repetition + m.text(0x20, 0x110, "DS", "4000")}, 4);
+  expect({repetition + echo("10"), repetition + echo("20")}, 0);
+  // Clocks that are read in whole seconds go on average as Repetition Time says.
+  expect({repetition + acquired("120000"), repetition + acquired("120002"), repetition + acquired("120005")}, 2.5);
+  expect({acquired("115959.5"), acquired("120001"), acquired("120002.5")}, 1.5);
+  expect({acquired("11:59:59"), acquired("12:00:01")}, 2);
+  expect({day("20251231") + acquired("235959"), day("20260101") + acquired("000001")}, 2);
+  expect({m.text(8, 0x2A, "DT", "20240228235950+0100"), m.text(8, 0x2A, "DT", "20240229000010.5+0100")}, 20.5);
+  expect({reference("5000"), reference("15000"), reference("25000")}, 10);
+  expect({reference("5000"), reference("15000"), reference("45000")}, 0, "not taken at equal distances in time");
+  // Before the day's clock, which does not tell a heart's phases apart.
+  expect({trigger("0") + acquired("120000"), trigger("40.5") + acquired("120000")}, 0.0405);
+  expect({acquired("120002"), acquired("120001")}, 0);
+  expect({acquired("noon"), acquired("12")}, 0);
+
+  // Frames, with times in functional groups.
+  m.placed = false;
+  m.frames = 4;
+  const auto seconds = [&](double v) {
+    VolumeBytes value(8), element;
+    std::memcpy(value.data(), &v, 8);
+    m.element(element, 0x20, 0x930D, "FD", value);
+    return m.sequence(0x20, 0x9310, {element});
+  };
+  std::vector<VolumeBytes> frames;
+  for (const double t : {0.0, 1.25})
+    for (const char* at : {"0\\0\\0", "0\\0\\3"})
+      frames.push_back(m.sequence(0x20, 0x9113, {m.text(0x20, 0x32, "DS", at)}) + seconds(t));
+  m.groups = m.sequence(0x5200, 0x9229, {m.sequence(0x20, 0x9116, {m.text(0x20, 0x37, "DS", m.orientation)})}) +
+             m.sequence(0x5200, 0x9230, frames);
+  save("enhanced_times.dcm", m.make(VolumeBytes(24 * 4)));
+  const Passed p = pass("enhanced_times.dcm", "enhanced_times.dcm");
+  EXPECT_EQ(p.info.volumes, 2u);
+  EXPECT_EQ(p.info.spacing, (std::array<double, 4>{1, 1, 3, 1.25}));
+  EXPECT_EQ(p.info.fourth_unit, io::FourthUnit::kSeconds);
 }
 
 TEST_F(VolumeFiles, colours) {
