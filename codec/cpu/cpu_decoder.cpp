@@ -122,6 +122,7 @@ class CpuDecoder final : public GopDecoder {
     describe(in, r, described_);
     gop.set_frames(described_.frames);
     keys_.begin(described_);
+    SpareFrames().swap(spare_);
     const std::vector<Shape> shapes = shapes_of(r);
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
@@ -188,7 +189,9 @@ class CpuDecoder final : public GopDecoder {
       blocks_.decode(in, c, patches);
       if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
       const StageTimer timer(transform_time_, pool_times());
-      MotionFrames frames = inverse_space(in, r, c, patches);
+      const bool have_memory = std::as_const(gop).plane(c).data;
+      MotionFrames frames(patches.target().shape(), simd_, have_memory ? &spare_ : nullptr);
+      inverse_space(in, r, c, patches, frames);
       if (in.no_samples)
         motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_.of(described_));
       else
@@ -213,7 +216,8 @@ class CpuDecoder final : public GopDecoder {
       blocks_.decode(in, c, patches);
       if (r.frames == 0 || described_.frames == 0) continue;
       const StageTimer timer(transform_time_, pool_times());
-      MotionFrames frames = inverse_space(in, r, c, patches);
+      MotionFrames frames(patches.target().shape(), simd_);
+      inverse_space(in, r, c, patches, frames);
       motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_.of(described_));
     }
     keys_.end(described_);
@@ -264,33 +268,31 @@ class CpuDecoder final : public GopDecoder {
 
   // The frames of a component before their lifting. Threads take frames, or share each one if there are few.
   template <class T>
-  MotionFrames inverse_space(const LayeredGop& in, const Reduced& r, int c, PatchStore<T>& patches) {
-    const Shape shape = patches.target().shape();
+  void inverse_space(const LayeredGop& in, const Reduced& r, int c, PatchStore<T>& patches, MotionFrames& frames) {
+    const Shape& shape = frames.shape();
     const Decomposition d = in_space(r.decomposition(c));
     const float gain = synthesis_gain<T>(r.header, reduction_, c, in.frames) * (1 << kMotionFraction);
-    MotionFrames frames(shape, simd_);
     const auto make = [&](int t, LargeVector<T>& memory, ThreadPool& pool) {
       memory.resize(static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width));
       const Field<T> field = packed_field(memory.data(), {1, shape.height, shape.width});
       const ZeroPatches left_out = patches.take(t, field);
       inverse_transform<T>(field, d, pool, simd_, {}, &left_out);
-      if constexpr (std::is_floating_point_v<T>)
-        motion_kernels(simd_).from_real(memory.data(), static_cast<int>(memory.size()), gain);
-      frames.set(t, as_integers(field).data);
+      frames.set(t, as_integers(field).data, [&](std::int32_t* part, int n) {
+        if constexpr (std::is_floating_point_v<T>) motion_kernels(simd_).from_real(part, n, gain);
+      });
     };
     const int first = first_place(in.motion->places.key);
     for (int t = 0; t < first; ++t) frames.set_zero(t);
     if (shape.frames - first < pool_.threads()) {
       LargeVector<T> memory;
       for (int t = first; t < shape.frames; ++t) make(t, memory, pool_);
-      return frames;
+      return;
     }
     std::vector<LargeVector<T>> memory(static_cast<std::size_t>(pool_.threads()));
     pool_.parallel_for(shape.frames - first, [&](int i, int worker) {
       ThreadPool alone(1);
       make(first + i, memory[static_cast<std::size_t>(worker)], alone);
     });
-    return frames;
   }
 
   // Makes samples of the components from `first` on, one for each field.
@@ -353,6 +355,7 @@ class CpuDecoder final : public GopDecoder {
   MotionTransform motion_;
   DecodedKeys keys_{header_};
   std::uint64_t number_ = 0;  // GOPs decoded so far
+  SpareFrames spare_;         // where samples have memory of their own, and do not take the place of frames
   ComponentGroups groups_;
   LargeVector<float> real_low_;  // of strips
   LargeVector<std::int32_t> integer_low_;

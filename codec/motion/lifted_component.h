@@ -45,11 +45,14 @@ struct LiftedComponent {
       std::copy_n(from, n, to);
   }
   void write(const std::int32_t* from, S* to, int n) const {
-    if constexpr (kNarrow) {
-      if (!kernels.to_narrow(from, to, n)) overflows.store(true, std::memory_order_relaxed);
-    } else {
+    if constexpr (kNarrow)
+      note(kernels.to_narrow(from, to, n));
+    else
       std::copy_n(from, n, to);
-    }
+  }
+  /// Notes a result that was cut off.
+  void note(bool fits) const {
+    if (!fits) overflows.store(true, std::memory_order_relaxed);
   }
   /// Index of the row or column of cells for index i, which may be outside the picture.
   int cell_row(int i) const { return cell_at(i, component.scale.shift_y, motion.grid.rows); }

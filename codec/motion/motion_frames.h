@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "codec/motion/motion_kernels.h"
@@ -12,21 +13,48 @@
 
 namespace trivelet {
 
+/// Memory of frames that are no longer needed, for the next ones: to touch new memory would cost more than a tenth of
+/// the time of decoding.
+using SpareFrames = std::vector<LargeVector<std::int16_t>>;
+
 class MotionFrames {
  public:
-  MotionFrames(const Shape& shape, SimdLevel simd)
+  /// Takes the memory of frames from `spare` and gives it back, if that is not null.
+  MotionFrames(const Shape& shape, SimdLevel simd, SpareFrames* spare = nullptr)
       : shape_(shape),
         kernels_(motion_kernels(resolve_simd(simd))),
+        spare_(spare),
         narrow_(static_cast<std::size_t>(shape.frames)),
-        wide_(static_cast<std::size_t>(shape.frames)) {}
+        wide_(static_cast<std::size_t>(shape.frames)) {
+    if (spare_) spare_->reserve(spare_->size() + narrow_.size());  // the destructor must not allocate
+    for (std::size_t i = 0; spare_ && !spare_->empty() && i < narrow_.size(); ++i) {
+      narrow_[i].swap(spare_->back());
+      narrow_[i].clear();
+      spare_->pop_back();
+    }
+  }
+  ~MotionFrames() {
+    for (auto& frame : narrow_) free(frame);
+  }
+  MotionFrames(const MotionFrames&) = delete;
+  MotionFrames& operator=(const MotionFrames&) = delete;
 
   const Shape& shape() const { return shape_; }
-  /// Sets frame i to `values`, row by row. Threads may set different frames at once.
-  void set(int i, const std::int32_t* values) {
+  /// Sets frame i to `values`, row by row, after convert(values, n) has made them integers, a part after the other.
+  /// Threads may set different frames at once.
+  template <class F>
+  void set(int i, std::int32_t* values, const F& convert) {
+    constexpr std::size_t kPart = 4096;  // which a cache of the first level holds
     auto& narrow = narrow_[static_cast<std::size_t>(i)];
     narrow.resize(frame_samples());
-    if (kernels_.to_narrow(values, narrow.data(), static_cast<int>(frame_samples()))) return;
-    free(narrow);
+    bool fits = true;
+    for (std::size_t at = 0; at < narrow.size(); at += kPart) {
+      const int n = static_cast<int>(std::min(kPart, narrow.size() - at));
+      convert(values + at, n);
+      fits = fits && kernels_.to_narrow(values + at, narrow.data() + at, n);
+    }
+    if (fits) return;
+    narrow.clear();
     wide_[static_cast<std::size_t>(i)].assign(values, values + frame_samples());
   }
   void set_zero(int i) { narrow_[static_cast<std::size_t>(i)].assign(frame_samples(), 0); }
@@ -42,7 +70,7 @@ class MotionFrames {
       if (narrow_[i].empty()) continue;
       wide_[i].resize(frame_samples());
       kernels_.to_wide(narrow_[i].data(), wide_[i].data(), static_cast<int>(frame_samples()));
-      free(narrow_[i]);
+      LargeVector<std::int16_t>().swap(narrow_[i]);
     }
   }
   /// The frames, all of which have integers of this type.
@@ -58,7 +86,7 @@ class MotionFrames {
   /// Frees frame i.
   void release(int i) {
     free(narrow_[static_cast<std::size_t>(i)]);
-    free(wide_[static_cast<std::size_t>(i)]);
+    LargeVector<std::int32_t>().swap(wide_[static_cast<std::size_t>(i)]);
   }
   /// Copies row y of frame i.
   void read_row(int i, int y, std::int32_t* to) const {
@@ -74,13 +102,14 @@ class MotionFrames {
   std::size_t frame_samples() const {
     return static_cast<std::size_t>(shape_.height) * static_cast<std::size_t>(shape_.width);
   }
-  template <class V>
-  static void free(V& memory) {
-    V().swap(memory);
+  void free(LargeVector<std::int16_t>& memory) {
+    if (spare_ && memory.capacity() != 0) spare_->push_back(std::move(memory));
+    LargeVector<std::int16_t>().swap(memory);
   }
 
   const Shape shape_;
   const MotionKernels& kernels_;
+  SpareFrames* const spare_;
   std::vector<LargeVector<std::int16_t>> narrow_;
   std::vector<LargeVector<std::int32_t>> wide_;  // of a frame that has no narrow memory
 };

@@ -3,6 +3,8 @@
 // written in vectors. Sums wrap around at 32 bits, hence the casts to uint32.
 #include "codec/motion/motion_kernels.h"
 
+#include <cstddef>
+
 #define TRIVELET_RESTRICT __restrict__
 
 namespace trivelet::TRIVELET_ISA {
@@ -16,13 +18,16 @@ inline std::int32_t back(Wrap v) { return static_cast<std::int32_t>(v); }
 // Vectors of neighbours: U for arithmetic, S for shifts that keep the sign.
 typedef Wrap U4 __attribute__((vector_size(16)));
 typedef std::int32_t S4 __attribute__((vector_size(16)));
+typedef std::int16_t H4 __attribute__((vector_size(8)));  // the same numbers in 16 bits
 #if defined(__AVX2__)
 typedef Wrap U8 __attribute__((vector_size(32)));
 typedef std::int32_t S8 __attribute__((vector_size(32)));
+typedef std::int16_t H8 __attribute__((vector_size(16)));
 #endif
 #if defined(__AVX512F__)
 typedef Wrap U16 __attribute__((vector_size(64)));
 typedef std::int32_t S16 __attribute__((vector_size(64)));
+typedef std::int16_t H16 __attribute__((vector_size(32)));
 #endif
 
 template <class U>
@@ -34,6 +39,50 @@ inline U load(const std::int32_t* p) {
 template <class U>
 inline void store(std::int32_t* p, U v) {
   __builtin_memcpy(p, &v, sizeof v);
+}
+
+// The same for samples of 16 bits.
+template <class Halves, class Signed>
+inline Signed load_halves(const std::int16_t* p) {
+  Halves v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, Signed);
+}
+template <class U>
+inline U load(const std::int16_t* p) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(U) == sizeof(U16)) return (U)load_halves<H16, S16>(p);
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(U) == sizeof(U8)) return (U)load_halves<H8, S8>(p);
+#endif
+  if constexpr (sizeof(U) == sizeof(U4)) return (U)load_halves<H4, S4>(p);
+  if constexpr (sizeof(U) == sizeof(Wrap)) return static_cast<Wrap>(std::int32_t{*p});
+}
+// Stores the low 16 bits, and adds to `changed` the bits in which they differ from the number.
+template <class Halves, class Signed>
+inline Signed store_halves(std::int16_t* p, Signed v) {
+  const Halves low = __builtin_convertvector(v, Halves);
+  __builtin_memcpy(p, &low, sizeof low);
+  return v ^ __builtin_convertvector(low, Signed);
+}
+template <class U>
+inline void store(std::int16_t* p, U v, U& changed) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(U) == sizeof(U16)) changed |= (U)store_halves<H16, S16>(p, (S16)v);
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(U) == sizeof(U8)) changed |= (U)store_halves<H8, S8>(p, (S8)v);
+#endif
+  if constexpr (sizeof(U) == sizeof(U4)) changed |= (U)store_halves<H4, S4>(p, (S4)v);
+  if constexpr (sizeof(U) == sizeof(Wrap)) {
+    *p = static_cast<std::int16_t>(v);
+    changed |= v ^ static_cast<Wrap>(std::int32_t{*p});
+  }
+}
+template <class U>
+inline void store(std::int32_t* p, U v, U&) {
+  store(p, v);
 }
 
 /// Numbers beside each other that one strip of a block has.
@@ -66,8 +115,8 @@ inline Taps taps_of(int phase, int up) {
 }
 
 // One row of a strip, filtered unless `phase` is 0.
-template <class U, class S>
-inline U filtered(const std::int32_t* in, const Taps& taps, int phase, int up) {
+template <class U, class S, class In>
+inline U filtered(const In* in, const Taps& taps, int phase, int up) {
   if (phase == 0) return load<U>(in) << up;
   U sum = load<U>(in - 3) * taps.k[0] + 32;
   for (int i = 1; i < 8; ++i) sum += load<U>(in + i - 3) * taps.k[i];
@@ -75,8 +124,8 @@ inline U filtered(const std::int32_t* in, const Taps& taps, int phase, int up) {
 }
 
 // A strip as wide as U. Each row is filtered once; eight rows are kept for the filter along columns.
-template <class U, class S>
-inline void interpolate_strip(const std::int32_t* in, Index in_stride, std::int32_t* out, Index out_stride, int rows,
+template <class U, class S, class In>
+inline void interpolate_strip(const In* in, Index in_stride, std::int32_t* out, Index out_stride, int rows,
                               const Taps& along, const Taps& down, int phase_x, int phase_y, int up) {
   if (phase_y == 0) {
     for (int y = 0; y < rows; ++y) store(out + y * out_stride, filtered<U, S>(in + y * in_stride, along, phase_x, up));
@@ -93,8 +142,9 @@ inline void interpolate_strip(const std::int32_t* in, Index in_stride, std::int3
   }
 }
 
-void interpolate(const std::int32_t* in, Index in_stride, std::int32_t* out, Index out_stride, int rows, int columns,
-                 int phase_x, int phase_y, int up) {
+template <class In>
+void interpolate(const In* in, Index in_stride, std::int32_t* out, Index out_stride, int rows, int columns, int phase_x,
+                 int phase_y, int up) {
   const Taps along = taps_of(phase_x, up);
   const Taps down = taps_of(phase_y, 0);
   in_strips(columns, [&](auto of, int x) {
@@ -104,32 +154,65 @@ void interpolate(const std::int32_t* in, Index in_stride, std::int32_t* out, Ind
   });
 }
 
-void lift_by(std::int32_t* x, Index x_stride, const std::int32_t* p, Index p_stride, int rows, int columns, int shift,
-             bool add) {
-  const Wrap sign = add ? 1u : ~0u;
-  for (int y = 0; y < rows; ++y) {
-    std::int32_t* TRIVELET_RESTRICT to = x + y * x_stride;
-    const std::int32_t* TRIVELET_RESTRICT from = p + y * p_stride;
-    for (int i = 0; i < columns; ++i)
-      to[i] = back(static_cast<Wrap>(to[i]) + sign * static_cast<Wrap>(from[i] >> shift));
+// What was cut off, by the width of a number and of vectors.
+template <class U>
+inline bool any(const U& v) {
+  if constexpr (sizeof(U) == sizeof(Wrap)) {
+    return v != 0;
+  } else {
+    Wrap all = 0;
+    for (std::size_t i = 0; i < sizeof(U) / sizeof(Wrap); ++i) all |= v[i];
+    return all != 0;
   }
 }
 
-void lift_mean(std::int32_t* x, Index x_stride, const std::int32_t* a, Index a_stride, const std::int32_t* b,
-               Index b_stride, int rows, int columns, int shift, bool add) {
+// x -= p(y, column, strip), or += with `add`, by strips of columns.
+template <class X, class P>
+inline bool lift_with(X* x, Index x_stride, int rows, int columns, bool add, const P& p) {
   const Wrap sign = add ? 1u : ~0u;
-  for (int y = 0; y < rows; ++y) {
-    std::int32_t* TRIVELET_RESTRICT to = x + y * x_stride;
-    const std::int32_t* TRIVELET_RESTRICT p = a + y * a_stride;
-    const std::int32_t* TRIVELET_RESTRICT q = b + y * b_stride;
-    for (int i = 0; i < columns; ++i) {
-      const std::int32_t mean = back(static_cast<Wrap>(p[i]) + static_cast<Wrap>(q[i]) + 1) >> 1;
-      to[i] = back(static_cast<Wrap>(to[i]) + sign * static_cast<Wrap>(mean >> shift));
+  bool fits = true;
+  in_strips(columns, [&](auto of, int at) {
+    using U = typename decltype(of)::U;
+    U changed{};
+    for (int y = 0; y < rows; ++y) {
+      X* to = x + y * x_stride + at;
+      store(to, load<U>(to) + sign * p(of, y, at), changed);
     }
-  }
+    if constexpr (sizeof(X) < sizeof(Wrap)) fits = !any(changed) && fits;
+  });
+  return fits;
 }
 
-// Strips of accumulate() and lift_sum().
+template <class X>
+bool lift_by(X* x, Index x_stride, const std::int32_t* p, Index p_stride, int rows, int columns, int shift, bool add) {
+  return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
+    using U = typename decltype(of)::U;
+    using S = typename decltype(of)::S;
+    return (U)((S)load<U>(p + y * p_stride + at) >> shift);
+  });
+}
+
+template <class X>
+bool lift_mean(X* x, Index x_stride, const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride,
+               int rows, int columns, int shift, bool add) {
+  return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
+    using U = typename decltype(of)::U;
+    using S = typename decltype(of)::S;
+    return (U)((S)(load<U>(a + y * a_stride + at) + load<U>(b + y * b_stride + at) + 1) >> 1 >> shift);
+  });
+}
+
+template <class X>
+bool lift_sum(X* x, Index x_stride, const std::int32_t* sum, Index sum_stride, int rows, int columns, int shift,
+              bool add) {
+  return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
+    using U = typename decltype(of)::U;
+    using S = typename decltype(of)::S;
+    return (U)((S)(load<U>(sum + y * sum_stride + at) + kMotionWeight * kMotionWeight / 2) >> 8 >> shift);
+  });
+}
+
+// A strip of accumulate().
 template <class U, class S>
 inline void accumulate_strip(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows,
                              const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum,
@@ -149,20 +232,6 @@ void accumulate(const std::int32_t* a, Index a_stride, const std::int32_t* b, In
     using Of = decltype(of);
     accumulate_strip<typename Of::U, typename Of::S>(a + x, a_stride, b ? b + x : nullptr, b_stride, rows, weight_x + x,
                                                      weight_y, sum + x, sum_stride);
-  });
-}
-
-void lift_sum(std::int32_t* x, Index x_stride, const std::int32_t* sum, Index sum_stride, int rows, int columns,
-              int shift, bool add) {
-  const Wrap sign = add ? 1u : ~0u;
-  in_strips(columns, [=](auto of, int at) {
-    using U = typename decltype(of)::U;
-    using S = typename decltype(of)::S;
-    for (int y = 0; y < rows; ++y) {
-      const U mean = (U)((S)(load<U>(sum + y * sum_stride + at) + kMotionWeight * kMotionWeight / 2) >> 8);
-      std::int32_t* to = x + y * x_stride + at;
-      store(to, load<U>(to) + sign * (U)((S)mean >> shift));
-    }
   });
 }
 
@@ -282,8 +351,17 @@ bool to_narrow(const std::int32_t* TRIVELET_RESTRICT from, std::int16_t* TRIVELE
 }  // namespace
 
 const MotionKernels kMotionKernels = {
-    interpolate, lift_by, lift_mean, accumulate,   lift_sum, scatter,   update,
-    from_real,   to_real, widen,     round_places, to_wide,  to_narrow,
+    {interpolate<std::int32_t>, lift_by<std::int32_t>, lift_mean<std::int32_t>, lift_sum<std::int32_t>},
+    {interpolate<std::int16_t>, lift_by<std::int16_t>, lift_mean<std::int16_t>, lift_sum<std::int16_t>},
+    accumulate,
+    scatter,
+    update,
+    from_real,
+    to_real,
+    widen,
+    round_places,
+    to_wide,
+    to_narrow,
 };
 
 }  // namespace trivelet::TRIVELET_ISA

@@ -13,24 +13,31 @@ namespace trivelet {
 /// Totals of update weights below this are looked up. Larger totals, from many references to one place, are rare.
 inline constexpr std::uint32_t kMotionShares = 1024;
 
-struct MotionKernels {
+/// Prediction from and of samples of type S, std::int32_t or std::int16_t. Arithmetic has 32 bits and wraps around.
+template <class S>
+struct LiftKernels {
   /// Rows: f[y][x] = (sum of motion_tap(phase_x, i) * in[y][x + i - 3] << up, + 32) >> 6; then columns of f in the same
-  /// way, from row y - 3 on. Phase 0 skips a step. Wraps around at 32 bits.
-  void (*interpolate)(const std::int32_t* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride,
-                      int rows, int columns, int phase_x, int phase_y, int up);
-  /// x -= p >> shift, or += with `add`
-  void (*lift)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* p, std::ptrdiff_t p_stride, int rows,
-               int columns, int shift, bool add);
+  /// way, from row y - 3 on. Phase 0 skips a step.
+  void (*interpolate)(const S* in, std::ptrdiff_t in_stride, std::int32_t* out, std::ptrdiff_t out_stride, int rows,
+                      int columns, int phase_x, int phase_y, int up);
+  /// x -= p >> shift, or += with `add`. Here and below: keeps the low bits, and returns false if that changed a number.
+  bool (*lift)(S* x, std::ptrdiff_t x_stride, const std::int32_t* p, std::ptrdiff_t p_stride, int rows, int columns,
+               int shift, bool add);
   /// lift() with the mean of two: p = (a + b + 1) >> 1.
-  void (*lift_mean)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* a, std::ptrdiff_t a_stride,
+  bool (*lift_mean)(S* x, std::ptrdiff_t x_stride, const std::int32_t* a, std::ptrdiff_t a_stride,
                     const std::int32_t* b, std::ptrdiff_t b_stride, int rows, int columns, int shift, bool add);
+  /// lift() with motion_mean(sum).
+  bool (*lift_sum)(S* x, std::ptrdiff_t x_stride, const std::int32_t* sum, std::ptrdiff_t sum_stride, int rows,
+                   int columns, int shift, bool add);
+};
+
+struct MotionKernels {
+  LiftKernels<std::int32_t> wide;
+  LiftKernels<std::int16_t> narrow;
   /// sum += weight_y[y] * weight_x[x] * p, p = a, or (a + b + 1) >> 1 if there is a b.
   void (*accumulate)(const std::int32_t* a, std::ptrdiff_t a_stride, const std::int32_t* b, std::ptrdiff_t b_stride,
                      int rows, int columns, const std::int32_t* weight_x, const std::int32_t* weight_y,
                      std::int32_t* sum, std::ptrdiff_t sum_stride);
-  /// lift() with motion_mean(sum).
-  void (*lift_sum)(std::int32_t* x, std::ptrdiff_t x_stride, const std::int32_t* sum, std::ptrdiff_t sum_stride,
-                   int rows, int columns, int shift, bool add);
   /// sum[i] += weight[0] * h[i] + weight[2] * g[i], sum[i + 1] += weight[1] * h[i] + weight[3] * g[i], i = 0..n - 1;
   /// `total` the same with h = g = 1. A null g counts as weight 0. n >= 1. Elements with weight 0 are not accessed.
   void (*scatter)(const std::int32_t* h, const std::int32_t* g, int n, const std::int32_t weight[4], std::int32_t* sum,
@@ -50,6 +57,14 @@ struct MotionKernels {
   void (*to_wide)(const std::int16_t* from, std::int32_t* to, int n);
   /// Keeps the low 16 bits; false if that changed a number.
   bool (*to_narrow)(const std::int32_t* from, std::int16_t* to, int n);
+
+  template <class S>
+  const LiftKernels<S>& of() const {
+    if constexpr (sizeof(S) == sizeof(std::int16_t))
+      return narrow;
+    else
+      return wide;
+  }
 };
 
 namespace scalar {

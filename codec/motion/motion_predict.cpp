@@ -18,6 +18,7 @@ bool takes_other(const MotionCell& c, const MotionReferences& references) { retu
 template <class S>
 MotionPredictor<S>::MotionPredictor(const LiftedComponent<S>& lifted)
     : lifted_(lifted),
+      kernels_(lifted.kernels.template of<S>()),
       up_(kMotionFraction - lifted.component.fraction),
       shift_(lifted.component.fraction == 0 ? up_ : 0),
       band_tiles_(kBandRows / lifted.cell_y),
@@ -168,14 +169,11 @@ void MotionPredictor<S>::predict_rectangle(const Band& band, const Rectangle& ce
                                    s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x, lifted_.width());
         continue;
       }
-      lift_tiles(band, {y, x, rows, columns}, [&](std::int32_t* to, std::ptrdiff_t stride, int from_column, int n) {
-        const std::int32_t* first = at[0].data + from_column;
-        if (count == 1)
-          lifted_.kernels.lift(to, stride, first, at[0].stride, rows, n, shift_, band.add);
-        else
-          lifted_.kernels.lift_mean(to, stride, first, at[0].stride, at[1].data + from_column, at[1].stride, rows, n,
-                                    shift_, band.add);
-      });
+      S* const to = lifted_.row(band.t, y) + x;
+      lifted_.note(
+          count == 1 ? kernels_.lift(to, lifted_.row_stride, at[0].data, at[0].stride, rows, columns, shift_, band.add)
+                     : kernels_.lift_mean(to, lifted_.row_stride, at[0].data, at[0].stride, at[1].data, at[1].stride,
+                                          rows, columns, shift_, band.add));
     }
 }
 
@@ -190,29 +188,9 @@ void MotionPredictor<S>::lift_sums(const Band& band) {
       const int y = tile_top(band.first + j), x = tile_left(i);
       const int rows = tile_top(band.first + j + 1) - y;
       const std::int32_t* sums = band.s.sums.data() + (y - tile_top(band.first)) * lifted_.width() + x;
-      lift_tiles(band, {y, x, rows, tile_left(end) - x}, [&](std::int32_t* to, std::ptrdiff_t stride, int from, int n) {
-        lifted_.kernels.lift_sum(to, stride, sums + from, lifted_.width(), rows, n, shift_, band.add);
-      });
+      lifted_.note(kernels_.lift_sum(lifted_.row(band.t, y) + x, lifted_.row_stride, sums, lifted_.width(), rows,
+                                     tile_left(end) - x, shift_, band.add));
     }
-}
-
-// Calls lift(samples, stride, first column, columns) for samples of a row of tiles, those of 16 bits part by part.
-template <class S>
-template <class Lift>
-void MotionPredictor<S>::lift_tiles(const Band& band, const Block& block, const Lift& lift) const {
-  if constexpr (!LiftedComponent<S>::kNarrow) {
-    lift(lifted_.row(band.t, block.y) + block.x, lifted_.row_stride, 0, block.columns);
-  } else {
-    for (int from = 0; from < block.columns; from += kMostRun) {
-      const int n = std::min(kMostRun, block.columns - from);
-      std::int32_t* const samples = band.s.lifted;
-      for (int j = 0; j < block.rows; ++j)
-        lifted_.read(lifted_.row(band.t, block.y + j) + block.x + from, samples + j * kMostRun, n);
-      lift(samples, kMostRun, from, n);
-      for (int j = 0; j < block.rows; ++j)
-        lifted_.write(samples + j * kMostRun, lifted_.row(band.t, block.y + j) + block.x + from, n);
-    }
-  }
 }
 
 // The prediction of a block by a cell, in 1/16 of a grey level: one prediction, or two whose mean is used. Returns
@@ -246,30 +224,27 @@ typename MotionPredictor<S>::Samples MotionPredictor<S>::look_up(int t, MotionVe
   const int above = phase_y != 0 ? kTapsAhead : 0, below = phase_y != 0 ? kTapsBehind : 0;
   const int x = block.x + (ex >> 3);
   const int y = block.y + (ey >> 3);
-  const bool as_it_is = phase_x == 0 && phase_y == 0 && up_ == 0;
   const bool inside =
       x >= left && y >= above && x + columns + right <= lifted_.width() && y + rows + below <= lifted_.height();
-  Samples from;
-  if constexpr (!LiftedComponent<S>::kNarrow)
-    if (inside) from = {lifted_.row(t, y) + x, lifted_.row_stride};
-  if (!from.data) {
-    // The other prediction may need the patch.
-    std::int32_t* const patch = as_it_is ? out : s.patch;
-    const std::ptrdiff_t stride = as_it_is ? kMostRun : Scratch::kColumns;
-    const int all = left + columns + right;
-    const int before = std::clamp(left - x, 0, all);  // columns left of the picture
-    const int behind = std::clamp(x + columns + right - lifted_.width(), 0, all - before);
-    for (int j = 0; j < above + rows + below; ++j) {
-      const S* line = lifted_.row(t, std::clamp(y + j - above, 0, lifted_.height() - 1));
-      std::int32_t* to = patch + j * stride;
-      std::fill_n(to, before, std::int32_t{line[0]});
-      lifted_.read(line + std::clamp(x - left, 0, lifted_.width() - 1), to + before, all - before - behind);
-      std::fill_n(to + all - behind, behind, std::int32_t{line[lifted_.width() - 1]});
-    }
-    from = {patch + above * stride + left, stride};
+  if (inside) {
+    const S* from = lifted_.row(t, y) + x;
+    if constexpr (!LiftedComponent<S>::kNarrow)
+      if (phase_x == 0 && phase_y == 0 && up_ == 0) return {from, lifted_.row_stride};
+    kernels_.interpolate(from, lifted_.row_stride, out, kMostRun, rows, columns, phase_x, phase_y, up_);
+    return {out, kMostRun};
   }
-  if (as_it_is) return from;
-  lifted_.kernels.interpolate(from.data, from.stride, out, kMostRun, rows, columns, phase_x, phase_y, up_);
+  const int all = left + columns + right;
+  const int before = std::clamp(left - x, 0, all);  // columns left of the picture
+  const int behind = std::clamp(x + columns + right - lifted_.width(), 0, all - before);
+  for (int j = 0; j < above + rows + below; ++j) {
+    const S* line = lifted_.row(t, std::clamp(y + j - above, 0, lifted_.height() - 1));
+    S* to = s.patch + j * Scratch::kColumns;
+    std::fill_n(to, before, line[0]);
+    std::copy_n(line + std::clamp(x - left, 0, lifted_.width() - 1), all - before - behind, to + before);
+    std::fill_n(to + all - behind, behind, line[lifted_.width() - 1]);
+  }
+  kernels_.interpolate(s.patch + above * Scratch::kColumns + left, Scratch::kColumns, out, kMostRun, rows, columns,
+                       phase_x, phase_y, up_);
   return {out, kMostRun};
 }
 

@@ -26,14 +26,13 @@ class MotionPredictor {
   /// Scratch memory of one worker.
   struct Scratch {
     static constexpr int kColumns = kMostRun + kMotionTaps;
-    std::int32_t patch[(kBandRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
+    S patch[(kBandRows + kMotionTaps) * kColumns];  // of a reference, if a block reaches beyond the picture
     std::int32_t first[kBandRows * kMostRun];
     std::int32_t second[kBandRows * kMostRun];
-    std::int32_t lifted[kMotionCell * kMostRun];  // samples of 16 bits
-    std::vector<const MotionCell*> cells;         // of a band, the first one of each row
-    std::vector<std::uint8_t> taken;              // cells that belong to a rectangle already
-    std::vector<std::uint8_t> uniform;            // tiles whose four cells have equal motion
-    std::vector<std::int32_t> sums;               // of the samples in other tiles, by weight
+    std::vector<const MotionCell*> cells;  // of a band, the first one of each row
+    std::vector<std::uint8_t> taken;       // cells that belong to a rectangle already
+    std::vector<std::uint8_t> uniform;     // tiles whose four cells have equal motion
+    std::vector<std::int32_t> sums;        // of the samples in other tiles, by weight
   };
   /// Samples of a prediction, in any memory.
   struct Samples {
@@ -72,13 +71,12 @@ class MotionPredictor {
   Rectangle reached_tiles(const Band& band, const Rectangle& cells) const;
   void predict_rectangle(const Band& band, const Rectangle& cells);
   void lift_sums(const Band& band);
-  template <class Lift>
-  void lift_tiles(const Band& band, const Block& block, const Lift& lift) const;
   int predict_cell(const MotionCell& c, const MotionReferences& references, const Block& block, Scratch& s,
                    Samples p[2]);
   Samples look_up(int t, MotionVector v, const Block& block, Scratch& s, std::int32_t* out) const;
 
   const LiftedComponent<S>& lifted_;
+  const LiftKernels<S>& kernels_;
   const int up_;          // fractional bits that the field lacks compared with a prediction
   const int shift_;       // from a prediction to the field
   const int band_tiles_;  // rows of tiles in a band

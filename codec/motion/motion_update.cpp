@@ -84,19 +84,19 @@ template <class S>
 std::vector<std::uint8_t> MotionUpdater<S>::find_zeros(int high) const {
   const int rows = (lifted_.height() + lifted_.cell_y - 1) / lifted_.cell_y;
   const int columns = (lifted_.width() + lifted_.cell_x - 1) / lifted_.cell_x;
-  std::vector<std::uint8_t> zeros(static_cast<std::size_t>(rows * columns), 1);
-  for (int y = 0; y < lifted_.height(); ++y) {
-    const S* line = lifted_.row(high, y);
-    std::uint8_t* const zero = zeros.data() + y / lifted_.cell_y * columns;
-    for (int cx = 0, x = 0; cx < columns; ++cx) {
-      const int end = std::min(lifted_.width(), x + lifted_.cell_x);
-      if (!zero[cx]) {
-        x = end;
-        continue;
-      }
-      std::int32_t any = 0;
-      for (; x < end; ++x) any |= line[x];
-      zero[cx] = any == 0;
+  std::vector<std::uint8_t> zeros(static_cast<std::size_t>(rows * columns));
+  std::vector<S> any(static_cast<std::size_t>(lifted_.width()));  // bits of the column in a row of cells
+  for (int cy = 0; cy < rows; ++cy) {
+    std::fill(any.begin(), any.end(), S{0});
+    const int bottom = std::min(lifted_.height(), (cy + 1) * lifted_.cell_y);
+    for (int y = cy * lifted_.cell_y; y < bottom; ++y) {
+      const S* line = lifted_.row(high, y);
+      for (std::size_t x = 0; x < any.size(); ++x) any[x] = static_cast<S>(any[x] | line[x]);
+    }
+    for (int cx = 0; cx < columns; ++cx) {
+      const auto begin = any.begin() + cx * lifted_.cell_x;
+      const auto end = any.begin() + std::min(lifted_.width(), (cx + 1) * lifted_.cell_x);
+      zeros[static_cast<std::size_t>(cy * columns + cx)] = std::all_of(begin, end, [](S v) { return v == 0; });
     }
   }
   return zeros;

@@ -138,6 +138,7 @@ TEST(MotionLift, FramesOf16BitsGiveTheSame) {
   std::mt19937 random(7);
   ThreadPool pool(3);
   int stayed = 0, widened = 0, wide = 0;
+  SpareFrames spare;
   for (int round = 0; round < 120; ++round) {
     constexpr int kLevels = 3;
     const int frames = 1 + static_cast<int>(random() % 9), scale = static_cast<int>(random() % 3);
@@ -156,8 +157,10 @@ TEST(MotionLift, FramesOf16BitsGiveTheSame) {
       for (auto& x : v.samples)
         x = std::uniform_int_distribution<std::int32_t>(-limit, limit)(random) >> (gop == 0 ? 2 : 0);
       const std::size_t frame = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-      MotionFrames small(v.shape, SimdLevel::kBest);
-      for (int t = 0; t < places.count; ++t) small.set(t, v.samples.data() + static_cast<std::size_t>(t) * frame);
+      const SimdLevel simd = round % 3 == 0 ? SimdLevel::kScalar : round % 3 == 1 ? SimdLevel::kAvx2 : SimdLevel::kBest;
+      MotionFrames small(v.shape, simd, round % 2 == 0 ? &spare : nullptr);
+      for (int t = 0; t < places.count; ++t)
+        small.set(t, v.samples.data() + static_cast<std::size_t>(t) * frame, [](std::int32_t*, int) {});
       const bool was_narrow = small.is_narrow();
 
       const auto before = [&](KeyStates& of) { return follows ? &of : nullptr; };
@@ -166,7 +169,7 @@ TEST(MotionLift, FramesOf16BitsGiveTheSame) {
       inverse_motion(small, m, c, 0,
                      {before(other_keys), &other_keys, nullptr, low(other_keys), follows ? &narrow_keys : nullptr,
                       &narrow_keys, follows ? &narrow_keys.back() : nullptr},
-                     pool, SimdLevel::kBest);
+                     pool, simd);
       ++(small.is_narrow() ? stayed : was_narrow ? widened : wide);
       std::vector<std::int32_t> row(static_cast<std::size_t>(width));
       for (int t = first_place(places.key); t < places.count; ++t)
@@ -184,6 +187,7 @@ TEST(MotionLift, FramesOf16BitsGiveTheSame) {
       }
     }
   }
+  EXPECT_FALSE(spare.empty());
   EXPECT_GT(stayed, 10);
   EXPECT_GT(widened, 10);
   EXPECT_GT(wide, 5);
