@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
@@ -477,6 +478,7 @@ void uncompress(DicomSlice& s) {
   find_attributes(s);
   s.converted = true;
   s.has_end = about->has_end;
+  s.colours = about->colours;
   if (!about->exceed_stored_bits) return;
   s.found.stored_bits = s.found.bits;
   s.found.high_bit = s.found.bits - 1;
@@ -525,15 +527,20 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
   choose_series(slices, options.series, files.front());
   std::uint64_t converted = 0;
   std::vector<std::string> endless;
+  std::map<std::string, std::vector<std::string>> by_colours;
   for (DicomSlice& s : slices) {
     if (!s.found.plain) uncompress(s);
     require(s.found.pixels_at > 0, ErrorKind::kBadStream, s.file.path + ": holds no pixels once they are uncompressed");
     if (s.converted) ++converted;
     if (!s.has_end) endless.push_back(s.file.name);
+    if (!s.colours.empty()) by_colours[s.colours].push_back(s.file.name);
   }
   if (converted > 0)
     layout.remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
                              " had compressed pixels, which come back uncompressed (explicit little-endian)");
+  for (const auto& [colours, names] : by_colours)
+    layout.remarks.push_back(names_of(names) + ": Photometric Interpretation is not " + colours +
+                             ", as the codestreams say by their markers; it is corrected");
   if (!endless.empty())
     layout.remarks.push_back(names_of(endless) +
                              ": compressed pixels end without their delimiter (Sequence Delimitation Item); was the "

@@ -107,6 +107,27 @@ std::optional<Shape> shape_of_jpeg(const std::byte* p, std::size_t size) {
   return std::nullopt;
 }
 
+/// What a JPEG codestream of three colours says of them: by a marker of Adobe (T.872), or by being JFIF (T.871).
+std::string colours_of_jpeg(const std::byte* p, std::size_t size) {
+  const auto begins = [&](std::size_t at, std::string_view name) {
+    return at + name.size() <= size && std::memcmp(p + at, name.data(), name.size()) == 0;
+  };
+  std::string colours;
+  for (std::size_t at = 2; at + 4 <= size && octet(p + at) == 0xFF;) {
+    const unsigned marker = octet(p + at + 1);
+    if (marker == 0xFF) {
+      ++at;
+      continue;
+    }
+    if (marker < 0xC4 || marker == 0xDA) break;  // the picture
+    if (marker == 0xE0 && begins(at + 4, "JFIF")) colours = "YBR_FULL";
+    if (marker == 0xEE && begins(at + 4, "Adobe") && at + 16 <= size)
+      return octet(p + at + 15) == 1 ? "YBR_FULL" : "RGB";
+    at += 2 + std::max<std::size_t>(2, big16(p + at + 2));
+  }
+  return colours;
+}
+
 std::optional<Shape> shape_of_jpeg2000(const std::byte* p, std::size_t size) {
   constexpr std::byte kStart[4] = {std::byte{0xFF}, std::byte{0x4F}, std::byte{0xFF}, std::byte{0x51}};
   // The codestream may be inside boxes.
@@ -296,6 +317,19 @@ bool exceed_stored_bits(const DicomFile& d, const Frames& frames) {
   });
 }
 
+/// What the first codestream says of its colours, if the header says otherwise. Only of JPEG with loss, whose encoders
+/// write these markers.
+std::string other_colours(const DicomFile& d, const Frames& frames) {
+  const bool has_markers =
+      d.transfer_syntax == "1.2.840.10008.1.2.4.50" || d.transfer_syntax == "1.2.840.10008.1.2.4.51";
+  if (!has_markers || d.samples != 3 || frames.parts.empty()) return {};
+  const auto [begin, end] = frames.parts.front();
+  const std::string found = colours_of_jpeg(frames.data.data() + begin, end - begin);
+  const bool is_ybr = d.photometric.rfind("YBR_FULL", 0) == 0;
+  if (d.photometric == "RGB" && found == "YBR_FULL") return found;
+  return is_ybr && found == "RGB" ? found : std::string();
+}
+
 /// Decodes the codestreams of frames by GDCM in a child process.
 class GdcmFrames {
  public:
@@ -380,7 +414,8 @@ class DecodedFeed final : public Feed {
     Bytes head;
     in.append(head, d_.pixels_at, "header");
     frames_ = Fragments(in, d_, limits_).read();
-    about = {frames_.has_end, exceed_stored_bits(d_, frames_)};
+    colours_ = other_colours(d_, frames_);
+    about = {frames_.has_end, exceed_stored_bits(d_, frames_), colours_};
     tail_ = in.rest("data behind the pixels", kMaxTailBytes);
     frame_bytes_ = d_.rows * d_.columns * d_.samples * (d_.bits / 8);
     const std::uint64_t all = frame_bytes_ * d_.frames;
@@ -438,6 +473,7 @@ class DecodedFeed final : public Feed {
       head.replace(kPhotometric, "CS", "RGB");
     else if (coding != DicomCoding::kRunLength && d_.photometric == "YBR_FULL_422")
       head.replace(kPhotometric, "CS", "YBR_FULL");
+    if (!colours_.empty()) head.replace(kPhotometric, "CS", colours_);
     head.remove(dicom_tag(0x7FE0, 0x0001));  // offsets and lengths of frames
     head.remove(dicom_tag(0x7FE0, 0x0002));
     head.replace_pixels(d_.bits > 8 ? "OW" : "OB", pixel_bytes);
@@ -449,6 +485,7 @@ class DecodedFeed final : public Feed {
   DicomFile d_;
   const GdcmAdapter* gdcm_;
   Frames frames_;
+  std::string colours_;  // of the codestreams, if not the header's
   Bytes head_, frame_, tail_;
   std::size_t head_at_ = 0, at_ = 0, tail_at_ = 0;
   std::uint64_t frame_bytes_ = 0;

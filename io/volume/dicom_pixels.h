@@ -34,6 +34,8 @@ struct DicomCodestreams {
   bool has_end = true;  ///< they end with their delimiter
   /// They were coded with loss and have more bits than Bits Stored: decoders give numbers, which exceed it a little.
   bool exceed_stored_bits = false;
+  /// What they say of their colours, RGB or YBR_FULL, if the header says otherwise; it is changed. "" = nothing.
+  std::string colours{};
 };
 
 /// The same file in explicit little-endian with uncompressed, interleaved pixels. Only attributes about the coding of

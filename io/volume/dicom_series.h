@@ -15,6 +15,7 @@ struct DicomSlice {
   double position = 0;     ///< along the normal of the series
   bool converted = false;  ///< converted from compressed pixels
   bool has_end = true;     ///< compressed pixels end with their delimiter
+  std::string colours{};   ///< of compressed pixels, if not those that the header says
 };
 
 /// For messages: "a.dcm, b.dcm and 3 more".

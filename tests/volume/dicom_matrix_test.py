@@ -296,6 +296,41 @@ def test_numbers_beyond_bits_stored(folder):
     check(found.tobytes() in open(again, "rb").read(), "beyond Bits Stored: other pixels in the DICOM file")
 
 
+def test_colours_of_codestreams(folder):
+    """A JPEG that says by its markers what its colours are, and a header that says otherwise: the markers count."""
+    jpeg = subprocess.run(["ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{COLUMNS}x{ROWS}", "-i", "-",
+                           "-pix_fmt", "yuvj444p", "-q:v", "1", "-f", "mjpeg", "-"],
+                          input=bytes([250, 10, 20] * (ROWS * COLUMNS)), capture_output=True).stdout if shutil.which("ffmpeg") else b""
+    if not jpeg:
+        return print("skipped: colours of codestreams, no ffmpeg")
+    jfif = b"\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0"
+    adobe = lambda transform: b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0" + bytes([transform])
+    bare = jpeg[:2] + jpeg[jpeg.index(b"\xff\xdb"):]
+    path, coded, again, image = (os.path.join(folder, n) for n in ("c.dcm", "c.tvl", "c_again.dcm", "c.nii"))
+    for header, marker, due in (("RGB", jfif, "YBR_FULL"), ("RGB", adobe(1), "YBR_FULL"), ("RGB", adobe(0), "RGB"), ("RGB", b"", "RGB"),
+                                ("YBR_FULL", adobe(0), "RGB"), ("YBR_FULL", jfif, "YBR_FULL"), ("YBR_FULL_422", b"", "YBR_FULL")):
+        syntax = (ROOT + ".4.50").encode()
+        data = b"".join([bytes(128), b"DICM", element(2, 0x10, "UI", syntax, EXPLICIT), element(0x28, 2, "US", b"\3\0", EXPLICIT),
+                         element(0x28, 4, "CS", header.encode(), EXPLICIT), element(0x28, 6, "US", b"\0\0", EXPLICIT),
+                         element(0x28, 0x10, "US", struct.pack("<H", ROWS), EXPLICIT),
+                         element(0x28, 0x11, "US", struct.pack("<H", COLUMNS), EXPLICIT),
+                         *(element(0x28, e, "US", struct.pack("<H", v), EXPLICIT) for e, v in ((0x100, 8), (0x101, 8), (0x102, 7), (0x103, 0)))])
+        frame = bare[:2] + marker + bare[2:]
+        with open(path, "wb") as f:
+            f.write(data + encapsulated([frame + b"\0" * (len(frame) % 2)]))
+        r = subprocess.run([program.path, "encode", path, coded, "-y"], capture_output=True, text=True)
+        if r.returncode == 5 and "GDCM" in r.stderr:
+            return print(f"skipped: JPEG, {r.stderr}")
+        check(r.returncode == 0, r.stderr)
+        what = f"{header} with {marker[4:9]}"
+        check(("it is corrected" in r.stderr) == (due[:3] != header[:3]), f"{what}: {r.stderr}")
+        check(("colours are YBR_FULL, luminance" in r.stderr) == (due == "YBR_FULL"), f"{what}: {r.stderr}")
+        run("decode", coded, again, "-y", "--quiet")
+        found = open(again, "rb").read()
+        check(element(0x28, 4, "CS", due.encode(), EXPLICIT) in found, f"{what}: another Photometric Interpretation")
+        check(max(abs(a - b) for a, b in zip(found[-3:], (83, 92, 247))) <= 3, f"{what}: {tuple(found[-3:])}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     try:
         import pydicom  # noqa: F401
@@ -313,6 +348,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_without_end(folder)
     test_without_identifiers(folder)
     test_numbers_beyond_bits_stored(folder)
+    test_colours_of_codestreams(folder)
 if program.failures:
     sys.exit(1)
 print(f"{len(chosen)} of {len(cases)} cases came back")
