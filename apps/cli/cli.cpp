@@ -605,10 +605,6 @@ std::string to_string(Profile profile) {
 
 std::string to_string(FastMode mode) { return mode == FastMode::kRaw ? "raw" : "staged"; }
 
-std::string count_of(std::uint64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string describe(const VideoInfo& info) {
   std::string text = fmt::format("{}x{} {}", info.width, info.height, trivelet::to_string(info.format));
   if (info.frame_rate.num > 0) text += fmt::format(", {:.6g} frames/s", info.frame_rate.value());

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "apps/cli/command.h"
+#include "codec/base/limits.h"
 #include "io/video/video_io.h"
 #include "trivelet/codec.h"
 
@@ -175,9 +176,6 @@ std::string to_string(Wavelet wavelet);
 std::string to_string(Layout layout);
 std::string to_string(Profile profile);
 std::string to_string(FastMode mode);
-
-/// "1 frame", "96 frames".
-std::string count_of(std::uint64_t count, const std::string& noun);
 
 /// "1280x720 yuv420p, 25 frames/s".
 std::string describe(const VideoInfo& info);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "apps/play/window.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::play {
 
@@ -100,7 +101,7 @@ void PlayControls::describe_sliders(const FrameStore& store, bool compares) {
   // Names are inside the sliders, so that three fit into a small window.
   const float column = (ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().ItemSpacing.x) / 3;
   ImGui::SetNextItemWidth(column);
-  const std::string format = "%d of " + std::to_string(all) + " layers";
+  const std::string format = "%d of " + count_of(all, "layer");
   if (ImGui::SliderInt("##layers", &layers, 1, all, format.c_str())) quality_.layers = layers == all ? 0 : layers;
   ImGui::SameLine();
   ImGui::SetNextItemWidth(column);

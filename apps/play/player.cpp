@@ -28,6 +28,7 @@
 #include "apps/play/video_view.h"
 #include "apps/play/volume_player.h"
 #include "apps/play/window.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::play {
 
@@ -143,7 +144,7 @@ class Session {
     const std::size_t count = subtitles_ ? subtitles_->names().size() : 0;
     if (options_.subtitles == 0) return;
     require(static_cast<std::size_t>(options_.subtitles) <= count, ErrorKind::kBadArgument,
-            fmt::format("--subtitles {}: the film has {} tracks of text", options_.subtitles, count));
+            fmt::format("--subtitles {}: the film has {} of text", options_.subtitles, count_of(count, "track")));
     subtitles_->choose(options_.subtitles - 1, view_.begin());
   }
 
@@ -194,7 +195,7 @@ class Session {
     std::unique_ptr<Sound> sound = Sound::open(options_.input, film_offset(), options_.sound - 1);
     if (sound)
       require(options_.sound <= static_cast<int>(sound->names().size()), ErrorKind::kBadArgument,
-              fmt::format("--sound {}: the film has {} tracks", options_.sound, sound->names().size()));
+              fmt::format("--sound {}: the film has {}", options_.sound, count_of(sound->names().size(), "track")));
     else
       cli::log::warn("'{}': its sound cannot be played here", options_.input);
     clock_.set_sound(std::move(sound));

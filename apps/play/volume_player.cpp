@@ -21,6 +21,7 @@
 #include "apps/play/renderer.h"
 #include "apps/play/volume_planes.h"
 #include "apps/play/window.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::play {
 
@@ -187,7 +188,7 @@ class VolumeSession {
 
   void quality_sliders(float width) {
     int layers = quality_.layers > 0 ? quality_.layers : options_.layers;
-    const std::string format = "%d of " + std::to_string(options_.layers) + " layers";
+    const std::string format = "%d of " + count_of(options_.layers, "layer");
     ImGui::SetNextItemWidth(width);
     if (ImGui::SliderInt("##layers", &layers, 1, options_.layers, format.c_str()))
       quality_.layers = layers == options_.layers ? 0 : layers;

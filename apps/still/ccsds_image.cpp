@@ -104,7 +104,7 @@ class PgmHeader {
 
 void check_size(const std::string& path, const CcsdsImage& image, const Limits& limits) {
   const auto samples = checked_mul(static_cast<std::size_t>(image.width), static_cast<std::size_t>(image.height));
-  check_limit(samples, limits.samples, "samples", path + ": a picture of " + std::to_string(samples) + " samples");
+  check_limit(samples, limits.samples, "samples", path + ": a picture of " + count_of(samples, "sample"));
   check_memory(limits, checked_mul(samples, sizeof(std::int32_t)), path + ": a picture of so many samples");
 }
 

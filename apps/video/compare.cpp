@@ -51,7 +51,7 @@ void print_text(const VideoInfo& info, const VideoError& error) {
   fmt::print("PSNR         {}  ({})\n", format_psnr(error.psnr()), planes.substr(2));
   fmt::print("SSIM         {}\n", std::isnan(error.ssim()) ? "picture too small" : fmt::format("{:.6f}", error.ssim()));
   fmt::print("max error    {}\n", total.max);
-  fmt::print("different    {} of {} samples ({})\n", total.different, total.samples,
+  fmt::print("different    {} of {} ({})\n", total.different, count_of(total.samples, "sample"),
              percent(total.different, total.samples));
   if (error.identical()) fmt::print("identical\n");
 }

@@ -73,7 +73,7 @@ void check_written(const std::string& path, const std::string& output, std::uint
     wrong = !stream.header_damage.empty() ? stream.header_damage : stream.index_damage;
     if (!stream.damaged_boxes.empty()) wrong = "the box '" + stream.damaged_boxes.front().type + "' is damaged";
     if (wrong.empty() && stream.has_index && found != frames)
-      wrong = fmt::format("its index has {} frames, but {} were coded", found, frames);
+      wrong = fmt::format("its index has {}, but {} were coded", count_of(found, "frame"), frames);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kBadStream && e.kind() != ErrorKind::kUnsupported) throw;
     wrong = e.what();

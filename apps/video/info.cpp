@@ -174,8 +174,9 @@ void print_name(const InfoOptions& options) {
 }
 
 void print_video(const VideoInfo& video, const Length& length) {
-  print_row("picture", fmt::format("{}x{} {}, {} bits, {} components", video.width, video.height,
-                                   trivelet::to_string(video.format), video.format.bits, video.format.components()));
+  print_row("picture", fmt::format("{}x{} {}, {}, {}", video.width, video.height, trivelet::to_string(video.format),
+                                   count_of(static_cast<std::uint64_t>(video.format.bits), "bit"),
+                                   count_of(static_cast<std::uint64_t>(video.format.components()), "component")));
   const Figures f = figures(video, length, 0);
   std::string text = length.frames > 0 ? count_of(length.frames, "frame") : "number of frames unknown";
   if (video.frame_rate.num > 0) text += fmt::format(", {:.6g} frames/s", video.frame_rate.value());

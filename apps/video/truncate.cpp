@@ -35,7 +35,7 @@ std::string quality_of_cut(const RewriteResult& result) {
   if (layer == 0 || result.cuts.cuts.size() < layer || !result.cuts.cuts[layer - 1].known()) return {};
   const VolumeCuts::Cut& cut = result.cuts.cuts[layer - 1];
   if (cut.mean_squared_error == 0) return ", lossless";
-  const std::string layers = fmt::format(", {} of {} layers", result.layers, result.cuts.cuts.size());
+  const std::string layers = fmt::format(", {} of {}", result.layers, count_of(result.cuts.cuts.size(), "layer"));
   const std::string errors =
       fmt::format("PSNR {}, largest error {:g}", format_psnr(psnr_of(result.cuts, layer - 1)), cut.max_error);
   return result.part_of_next ? layers + " (" + errors + ") and a part of the next" : layers + ": " + errors;

@@ -286,15 +286,16 @@ int run(const VerifyOptions& given, const Common& given_common, const Command& a
   else
     for (const std::string& line : found.damage) fmt::print("{}: {}\n", options.input, log::printable(line));
   require(found.damage.empty(), ErrorKind::kBadStream,
-          fmt::format("'{}' is damaged: {} of {} GOPs", options.input, found.damaged_gops, found.gops));
+          fmt::format("'{}' is damaged: {} of {}", options.input, found.damaged_gops, count_of(found.gops, "GOP")));
   require(frames > 0, ErrorKind::kBadStream, "'" + options.input + "' holds no frames");
   if (original) {
     require(
         same_count && !checked.longer, ErrorKind::kMismatch,
         fmt::format("'{}' holds {}, '{}' another number", options.input, count_of(frames, "frame"), options.against));
     require(!stream.lossless || error.identical(), ErrorKind::kMismatch,
-            fmt::format("'{}' is a lossless stream, but {} samples differ from '{}', by up to {}", options.input,
-                        error.total().different, options.against, error.total().max));
+            fmt::format("'{}' is a lossless stream, but {} from '{}', by up to {}", options.input,
+                        count_of(error.total().different, "sample", "differs", "differ"), options.against,
+                        error.total().max));
   }
   std::string result = fmt::format("{} in {}, {}", count_of(frames, "frame"), count_of(found.gops, "GOP"),
                                    stream.lossless ? "lossless" : "lossy");

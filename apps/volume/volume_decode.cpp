@@ -43,7 +43,7 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
   const FrameRange range = parse_frame_range(decoding.slices, "--slices");
   require(!range.has_times(), ErrorKind::kBadArgument, "--slices " + decoding.slices + ": slices have no times");
   require(range.first < info.slices, ErrorKind::kBadArgument,
-          fmt::format("--slices {}: the volume has {} slices", decoding.slices, info.slices));
+          "--slices " + decoding.slices + ": the volume has " + count_of(info.slices, "slice"));
   params.region = {0,
                    0,
                    range.first,
@@ -252,7 +252,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
     progress.finish();
   }
   require(slices == info.all_slices(), ErrorKind::kBadStream,
-          fmt::format("'{}' ends after {} of {} slices", input, slices, info.all_slices()));
+          fmt::format("'{}' ends after {} of {}", input, slices, count_of(info.all_slices(), "slice")));
   if (writer) writer->finish();
   if (output == "md5") fmt::print("{}\n", digest.hex());
   log::info("{}x{}x{}{} {}, {} bytes read, {:.1f} MB/s", info.width, info.height, info.slices,
@@ -293,7 +293,7 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
     progress.finish();
   }
   require(slices == info.all_slices(), ErrorKind::kBadStream,
-          fmt::format("'{}' ends after {} of {} slices", input, slices, info.all_slices()));
+          fmt::format("'{}' ends after {} of {}", input, slices, count_of(info.all_slices(), "slice")));
   require(damage.empty(), ErrorKind::kBadStream, "'" + input + "' is damaged");
   std::string result = fmt::format("{}, {}", count_of(slices, "slice"),
                                    !coded.has_bound ? "lossy"
@@ -301,10 +301,10 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
                                                     : fmt::format("no error above {:g}", coded.max_error));
   if (original) {
     require(!coded.has_bound || error.max <= coded.max_error, ErrorKind::kMismatch,
-            fmt::format("'{}' promises errors up to {:g}, but the largest against '{}' is {:g} ({} voxels differ)",
-                        input, coded.max_error, against, error.max, error.different));
+            fmt::format("'{}' promises errors up to {:g}, but the largest against '{}' is {:g} ({})", input,
+                        coded.max_error, against, error.max, count_of(error.different, "voxel", "differs", "differ")));
     require(!coded.exact() || error.different == 0, ErrorKind::kMismatch,
-            fmt::format("{} voxels differ from '{}'", error.different, against));
+            count_of(error.different, "voxel", "differs", "differ") + " from '" + against + "'");
     const io::Envelope other = original->envelope();
     const io::Envelope& mine = volume.in_stream().envelope;
     bool same_header = other.files.size() == mine.files.size();
@@ -349,7 +349,7 @@ void print_text(const io::VolumeInfo& info, const VolumeError& error) {
   fmt::print("max error    {:g}{}\n", error.max,
              info.slope != 1 ? fmt::format(" stored, {:g} scaled", error.max * std::fabs(info.slope)) : "");
   fmt::print("RMS error    {:.4g}\n", rms_of(error));
-  fmt::print("different    {} of {} values\n", error.different, error.scalars);
+  fmt::print("different    {} of {}\n", error.different, count_of(error.scalars, "value"));
   if (error.different == 0) fmt::print("identical\n");
 }
 

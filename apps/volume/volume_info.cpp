@@ -52,8 +52,9 @@ std::vector<std::pair<std::string, std::string>> volume_rows(const io::VolumeInf
   if (info.slope != 1 || info.intercept != 0)
     rows.emplace_back("scale", fmt::format("value = {:g} * stored + {:g}", info.slope, info.intercept));
   if (coded) {
-    rows.emplace_back("values", fmt::format("{:g}..{:g}, {} bits, {}", coded->least, coded->largest, coded->bits,
-                                            name_of(coded->map)));
+    rows.emplace_back("values",
+                      fmt::format("{:g}..{:g}, {}, {}", coded->least, coded->largest,
+                                  count_of(static_cast<std::uint64_t>(coded->bits), "bit"), name_of(coded->map)));
     if (coded->prediction != VolumePrediction::kNone)
       rows.emplace_back("prediction", kPredictions[static_cast<int>(coded->prediction)]);
     if (coded->order == VolumeOrder::kFourthAxis) rows.emplace_back("order", "along the fourth axis");

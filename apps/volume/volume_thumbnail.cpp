@@ -77,7 +77,7 @@ VolumeThumbnail volume_thumbnail(const std::string& path, const VolumeInStream& 
                                  const Common& common) {
   const std::uint64_t place = slice < 0 ? volume.info.slices / 2 : static_cast<std::uint64_t>(slice);
   require(place < volume.info.slices, ErrorKind::kBadArgument,
-          fmt::format("--frame {}: the volume has {} slices, from 0", slice, volume.info.slices));
+          fmt::format("--frame {}: the volume has {}, from 0", slice, count_of(volume.info.slices, "slice")));
   VolumeDecoding decoding;
   decoding.slices = fmt::format("{}:{}", place, place + 1);
   const auto source = decode_volume(path, decoding, common);

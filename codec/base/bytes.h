@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codec/base/hash.h"
+#include "codec/base/limits.h"
 #include "trivelet/error.h"
 
 namespace trivelet {
@@ -110,13 +111,13 @@ class ByteReader {
   void text(std::string& s, std::size_t most) {
     std::uint64_t n = 0;
     varint(n);
-    if (n > most) bad(": a text of " + std::to_string(n) + " bytes, the limit is " + std::to_string(most));
+    if (n > most) bad(": a text of " + count_of(n, "byte") + ", the limit is " + std::to_string(most));
     need(static_cast<std::size_t>(n));
     s.assign(reinterpret_cast<const char*>(data_ + at_), static_cast<std::size_t>(n));
     at_ += static_cast<std::size_t>(n);
   }
   void expect_end() const {
-    if (left() > 0) bad(": " + std::to_string(left()) + " bytes too many");
+    if (left() > 0) bad(": " + count_of(left(), "byte") + " too many");
   }
   std::size_t left() const { return size_ - at_; }
   /// The remaining bytes.
@@ -126,7 +127,7 @@ class ByteReader {
   }
   /// A reader of the next `n` bytes, which this reader skips.
   ByteReader piece(std::uint64_t n) {
-    if (n > left()) bad(": " + std::to_string(n) + " bytes of it, " + std::to_string(left()) + " are left");
+    if (n > left()) bad(": " + count_of(n, "byte") + " of it, " + std::to_string(left()) + " are left");
     const std::size_t from = std::exchange(at_, at_ + static_cast<std::size_t>(n));
     return {data_ + from, static_cast<std::size_t>(n), where_};
   }

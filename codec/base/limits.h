@@ -1,4 +1,5 @@
-// Checks values against the limits of include/trivelet/limits.h. All errors have the same wording.
+// Checks values against the limits of include/trivelet/limits.h, and counts things in messages. All errors have the
+// same wording.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,14 @@
 #include "trivelet/limits.h"
 
 namespace trivelet {
+
+/// "1 slice", "2 slices"; with verbs "1 slice is", "2 slices are".
+inline std::string count_of(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+inline std::string count_of(std::uint64_t count, const std::string& noun, const char* singular, const char* plural) {
+  return count_of(count, noun) + " " + (count == 1 ? singular : plural);
+}
 
 /// `what`: the beginning of the message, with the value in it. `member`: the name of the limit in Limits.
 inline void check_limit(std::uint64_t value, std::uint64_t limit, const char* member, const std::string& what) {
@@ -32,7 +41,7 @@ inline void check_work(const Limits& limits, std::uint64_t samples, std::uint64_
   if (beyond == 0 || (bytes > 0 && beyond / bytes < limits.samples_per_byte)) return;
   const std::uint64_t needed = beyond / (bytes > 0 ? bytes : 1) + 1;
   check_limit(needed, limits.samples_per_byte, "samples_per_byte",
-              std::to_string(samples) + " samples in " + std::to_string(bytes) + " bytes cost as much as " +
+              count_of(samples, "sample") + " in " + count_of(bytes, "byte") + " cost as much as " +
                   std::to_string(needed) + " for each byte of a picture");
 }
 

@@ -1,5 +1,6 @@
 // Sources and sinks of bytes, except FileSink (file_sink.cpp).
 #include "trivelet/streams.h"
+#include "codec/base/limits.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,8 +23,7 @@ std::size_t MemorySource::read(void* data, std::size_t size) {
 }
 
 void MemorySource::seek(std::uint64_t position) {
-  require(position <= size_, ErrorKind::kIo,
-          "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
+  require(position <= size_, ErrorKind::kIo, "seek to " + std::to_string(position) + " in " + count_of(size_, "byte"));
   position_ = static_cast<std::size_t>(position);
 }
 

@@ -1,5 +1,6 @@
 // Pixel formats by FFmpeg's names, and the memory of GOPs: frames that a GOP owns, or frames borrowed from a caller.
 #include "trivelet/types.h"
+#include "codec/base/limits.h"
 
 #include <array>
 #include <cstring>
@@ -113,14 +114,14 @@ void Gop::borrow(const VideoInfo& info, std::span<const BasicFrameView<T>> frame
     p.row_stride = frames[0].planes[c].row_stride;
     const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(p.width) * static_cast<std::ptrdiff_t>(sample);
     require(p.height == 1 || p.row_stride >= row || p.row_stride <= -row, ErrorKind::kBadArgument,
-            "rows of component " + std::to_string(c) + " are " + std::to_string(p.row_stride) +
-                " bytes apart and hold " + std::to_string(row));
+            "rows of component " + std::to_string(c) + " are " + count_of(p.row_stride, "byte") + " apart and hold " +
+                std::to_string(row));
     for (const BasicFrameView<T>& frame : frames) {
       const auto& plane = frame.planes[c];
       require(plane.data != nullptr, ErrorKind::kBadArgument, "a frame without component " + std::to_string(c));
       require(plane.row_stride == p.row_stride, ErrorKind::kBadArgument,
               "frames of one GOP with rows " + std::to_string(p.row_stride) + " and " +
-                  std::to_string(plane.row_stride) + " bytes apart in component " + std::to_string(c));
+                  count_of(plane.row_stride, "byte") + " apart in component " + std::to_string(c));
       require((reinterpret_cast<std::uintptr_t>(plane.data) | static_cast<std::size_t>(plane.row_stride)) % sample == 0,
               ErrorKind::kBadArgument, "samples of two bytes at odd addresses");
       p.frames.push_back(const_cast<std::byte*>(plane.data));
@@ -165,7 +166,7 @@ void Gop::release() {
 
 void Gop::set_frames(int frames) {
   require(frames >= 0 && frames <= capacity_, ErrorKind::kBadArgument,
-          "a GOP of " + std::to_string(capacity_) + " frames cannot hold " + std::to_string(frames));
+          "a GOP of " + count_of(capacity_, "frame") + " cannot hold " + std::to_string(frames));
   frames_ = frames;
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "codec/base/limits.h"
 #include "codec/cpu/block_coding.h"
 #include "codec/cpu/component_groups.h"
 #include "codec/cpu/cpu_backend.h"
@@ -68,7 +69,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
     require(coefficients.lossless == header.lossless, ErrorKind::kBadArgument,
             "coefficients of another kind than the stream's");
     require(coefficients.frames >= 1 && coefficients.frames <= header.gop_frames, ErrorKind::kBadArgument,
-            "coefficients of " + std::to_string(coefficients.frames) + " frames; GOPs hold 1.." +
+            "coefficients of " + count_of(coefficients.frames, "frame") + "; GOPs hold 1.." +
                 std::to_string(header.gop_frames));
     require(!coefficients.motion || (header.motion && coefficients.motion->places.frames() == coefficients.frames),
             ErrorKind::kBadArgument, "the motion of other coefficients");

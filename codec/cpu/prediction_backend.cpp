@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/base/bad_stream.h"
+#include "codec/base/limits.h"
 #include "codec/entropy/labels/label_block.h"
 #include "codec/entropy/mixed/mixed_block.h"
 #include "codec/predict/prediction.h"
@@ -298,7 +299,7 @@ class PredictiveDecoder final : public GopDecoder {
 
  private:
   void decode(const BlockSamples<MutableVolumeView>& samples, const LayeredSegment& segment, Coders& coders) const {
-    if (segment.top > 1) bad("a block of " + std::to_string(segment.top) + " planes in the predictive profile");
+    if (segment.top > 1) bad("a block of " + count_of(segment.top, "plane") + " in the predictive profile");
     if (segment.parts.empty() || segment.top == 0) return prediction::BlockDecoder::clear(samples);
     if (segment.parts[0].low > 0) bad("a block without its codeword");
     coders.decode(header_, samples, segment.parts[0].data, segment.parts[0].size);

@@ -92,7 +92,7 @@ void Decoder::State::check_frames(int gop_frames) {
   if (gop_frames <= checked_frames) return;
   check_memory(params.limits, memory_needed(gop_frames), "decoding", ", or decode at a lower resolution");
   const std::uint64_t samples = header.samples(gop_frames);
-  check_limit(samples, params.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  check_limit(samples, params.limits.samples, "samples", "GOPs of " + count_of(samples, "sample"));
   checked_frames = gop_frames;
 }
 
@@ -122,7 +122,7 @@ void Decoder::State::check_request() {
   require(p.max_planes >= 0 && p.max_planes <= 30, ErrorKind::kBadArgument,
           "planes must be 1..30 (0 = all), not " + std::to_string(p.max_planes));
   require(p.max_layers >= 0 && p.max_layers <= header.layers, ErrorKind::kBadArgument,
-          "this stream has " + std::to_string(header.layers) + " layers, not " + std::to_string(p.max_layers));
+          "this stream has " + count_of(header.layers, "layer") + ", not " + std::to_string(p.max_layers));
   require(
       header.profile != Profile::kPredictive || (p.max_bytes == 0 && p.max_bits_per_pixel == 0 && p.max_planes == 0),
       ErrorKind::kUnsupported, "this stream is of the predictive profile, which has no lower quality in it");
@@ -183,7 +183,7 @@ Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend*
   }
   o.frames = frames;
   if (s.info.has_index) {
-    check_limit(frames, params.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+    check_limit(frames, params.limits.frames, "frames", "a stream of " + count_of(frames, "frame"));
     std::uint64_t samples = 0;  // of a frame
     for (int c = 0; c < o.format.components(); ++c)
       samples += static_cast<std::uint64_t>(o.component_width(c)) * static_cast<std::uint64_t>(o.component_height(c));
@@ -506,7 +506,7 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     ++stats.gops;
     stats.frames += static_cast<std::uint64_t>(gop.frames());
     check_limit(stats.frames, params.limits.frames, "frames",
-                "a stream of " + std::to_string(stats.frames) + " frames or more");
+                "a stream of " + count_of(stats.frames, "frame") + " or more");
     for (int c = 0; c < gop.components(); ++c) stats.samples += gop.plane(c).shape.samples();
     return true;
   }
@@ -522,9 +522,8 @@ bool Decoder::exchange(Gop& gop) {
 
 int Decoder::pull(std::span<MutableFrameView> frames) {
   const auto needed = static_cast<std::size_t>(state_->capacity());
-  require(
-      frames.size() >= needed, ErrorKind::kBadArgument,
-      "room for " + std::to_string(frames.size()) + " frames; a GOP of this stream needs " + std::to_string(needed));
+  require(frames.size() >= needed, ErrorKind::kBadArgument,
+          "room for " + count_of(frames.size(), "frame") + "; a GOP of this stream needs " + std::to_string(needed));
   Gop gop(state_->output, std::span<const MutableFrameView>(frames));
   if (!pull(gop)) return 0;
   for (int f = 0; f < gop.frames(); ++f)

@@ -1,5 +1,6 @@
 // PacketDecoder of packet_decoder.h: a Decoder reads from a pipe into which packets are put one by one.
 #include "trivelet/packet_decoder.h"
+#include "codec/base/limits.h"
 
 #include <algorithm>
 #include <cstring>
@@ -64,7 +65,7 @@ GopHeader gop_header(const StreamHeader& stream, const std::uint8_t* bytes, std:
   const std::uint8_t* payload = bytes + kBoxHeaderBytes;
   const auto n = load_little_endian<std::uint32_t>(payload);
   if (n < 8 || n > size - kBoxHeaderBytes)
-    bad("a packet of " + std::to_string(size) + " bytes with a header of " + std::to_string(n));
+    bad("a packet of " + count_of(size, "byte") + " with a header of " + std::to_string(n));
   return parse_gop_header(stream, payload, n);
 }
 
@@ -74,7 +75,7 @@ bool begins_with(const std::uint8_t* bytes, std::size_t size, const char* type) 
 }
 
 [[noreturn]] void bad_kind(std::size_t size) {
-  bad("a packet of " + std::to_string(size) + " bytes that is neither a head nor a GOP nor the index");
+  bad("a packet of " + count_of(size, "byte") + " that is neither a head nor a GOP nor the index");
 }
 
 bool same_request(const DecoderParams& a, const DecoderParams& b) {

@@ -7,6 +7,7 @@
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
 #include "codec/base/hash.h"
+#include "codec/base/limits.h"
 #include "codec/decoder/decoder_state.h"
 #include "codec/format/container.h"
 
@@ -29,7 +30,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       if (!info.complete)
         report_read("the stream is not complete: its end is missing after frame " + std::to_string(expected_frame));
       else if (expected_frame < promised_frames)
-        report_read("the stream should have " + std::to_string(promised_frames) + " frames, the last one found is " +
+        report_read("the stream should have " + count_of(promised_frames, "frame") + ", the last one found is " +
                     std::to_string(expected_frame));
       return false;
     }
@@ -41,8 +42,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
     if (in.read(head, sizeof head) == sizeof head && parse_box_header(head, box) && box.is("Gop ") &&
         box.length + kBoxHeaderBytes == g.bytes)
       return true;
-    report_read("there is no intact GOP packet of " + std::to_string(g.bytes) + " bytes at byte " +
-                std::to_string(offset));
+    report_read("there is no intact GOP packet of " + count_of(g.bytes, "byte") + " at byte " + std::to_string(offset));
     return false;
   }
   for (;;) {
@@ -80,7 +80,7 @@ bool Decoder::State::open_next_packet(Box& box, std::uint64_t& offset) {
       }
       info.complete = true;
       if (expected_frame < end.frames)
-        report_read("the stream should have " + std::to_string(end.frames) + " frames, the last one found is " +
+        report_read("the stream should have " + count_of(end.frames, "frame") + ", the last one found is " +
                     std::to_string(expected_frame));
       return false;
     }
@@ -109,14 +109,14 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   std::vector<std::uint8_t> head;
   n = 0;
   if (payload < 8) {
-    report_read(where + ": a packet of " + std::to_string(payload) + " bytes");
+    report_read(where + ": a packet of " + count_of(payload, "byte"));
     if (!in.skip(payload)) at_end = true;
     return false;
   }
   if (in.append(head, 4)) {
     n = load_little_endian<std::uint32_t>(head.data());
     if (n < 8 || n > kMaxHeaderBytes || n > payload) {
-      report_read(where + ": a header of " + std::to_string(n) + " bytes in a packet of " + std::to_string(payload));
+      report_read(where + ": a header of " + count_of(n, "byte") + " in a packet of " + std::to_string(payload));
       if (!in.skip(payload - 4)) at_end = true;
       return false;
     }
@@ -129,7 +129,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   try {
     g = parse_gop_header(header, head.data(), head.size());
     if (g.body_bytes != payload - n)
-      bad("chunks of " + std::to_string(g.body_bytes) + " bytes in a body of " + std::to_string(payload - n));
+      bad("chunks of " + count_of(g.body_bytes, "byte") + " in a body of " + std::to_string(payload - n));
   } catch (const Error& e) {
     report_read(where + ": " + e.what());
     if (!in.skip(payload - n)) at_end = true;
@@ -147,7 +147,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   check_frames(g.frames);
   const std::uint64_t samples = header.samples(g.frames);
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
-    report_read(where + ": " + std::to_string(g.body_bytes) + " bytes for " + std::to_string(samples) + " samples");
+    report_read(where + ": " + count_of(g.body_bytes, "byte") + " for " + count_of(samples, "sample"));
     if (!in.skip(payload - n)) at_end = true;
     return false;
   }

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/decoder/decoder_state.h"
 #include "codec/format/container.h"
 #include "codec/format/given_bytes.h"
@@ -94,8 +95,7 @@ std::size_t GivenBytes::read(void* data, std::size_t size) {
 }
 
 void GivenBytes::seek(std::uint64_t position) {
-  require(position <= size_, ErrorKind::kIo,
-          "seek to " + std::to_string(position) + " in " + std::to_string(size_) + " bytes");
+  require(position <= size_, ErrorKind::kIo, "seek to " + std::to_string(position) + " in " + count_of(size_, "byte"));
   position_ = position;
 }
 

@@ -73,13 +73,13 @@ class Joiner {
       gops += l.info.gops.size();
       require(!__builtin_add_overflow(frames, l.promised_frames, &frames), ErrorKind::kBadStream,
               part->name + ": more frames than 64 bits can count");
-      check_limit(frames, limits.frames, "frames", part->name + " is the end of " + std::to_string(frames) + " frames");
+      check_limit(frames, limits.frames, "frames", part->name + " is the end of " + count_of(frames, "frame"));
       header_.gop_frames = std::max(header_.gop_frames, l.header.gop_frames);
       largest = std::max(largest, l.largest_gop());
     }
     header_.video.frames = known ? frames : 0;
     const std::uint64_t samples = header_.samples(largest);
-    check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+    check_limit(samples, limits.samples, "samples", "GOPs of " + count_of(samples, "sample"));
     if (again_ && parts_[0]->layout.has_front_table) table_room_ = front_table_room(header_, gops, false);
     for (const auto& part : parts_) result_.index_damage.push_back(part->layout.info.index_damage);
     place();
@@ -207,7 +207,7 @@ class Joiner {
       ++result_.gops;
     }
     if (next != part.layout.promised_frames)
-      part.fail_here("the stream should have " + std::to_string(part.layout.promised_frames) + " frames and has " +
+      part.fail_here("the stream should have " + count_of(part.layout.promised_frames, "frame") + " and has " +
                      std::to_string(next));
     result_.frames += next;
   }
@@ -282,7 +282,7 @@ class Joiner {
       }
       bytes_.clear();
       if (box.length > kMaxExtraBytes || !part.in.append(bytes_, box.length))
-        part.fail_here("the " + where + " has " + std::to_string(box.length) + " bytes; the limit is " +
+        part.fail_here("the " + where + " has " + count_of(box.length, "byte") + "; the limit is " +
                        std::to_string(kMaxExtraBytes) + ", or the end of the stream");
       if (!crc_matches(bytes_.data(), bytes_.size())) part.fail_here("the " + where + " is damaged");
       if (box.is("part")) renumber_checks(bytes_);

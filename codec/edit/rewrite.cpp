@@ -1,4 +1,5 @@
 // rewrite() of edit.h: writes a smaller stream by copying chunks; the last layer kept may be truncated.
+#include "codec/base/limits.h"
 #include "trivelet/edit.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class Rewriter {
     result_.bytes = out_.position();
     // The first layer of every GOP at least tells where its segments begin, even if its share of the bytes is smaller.
     require(choice_.limit == 0 || result_.bytes <= choice_.limit, ErrorKind::kBadArgument,
-            "a target of " + std::to_string(choice_.limit) + " bytes is too small: the least of every GOP takes " +
+            "a target of " + count_of(choice_.limit, "byte") + " is too small: the least of every GOP takes " +
                 std::to_string(result_.bytes) + "; raise it, or leave levels or frames out");
     if (choice_.table_bytes > 0) write_front_table(*again, choice_.table_bytes);
     if (errors_hold_ && result_.frames > 0) result_.mean_squared_error = squared_error_ / samples_;

@@ -1,5 +1,6 @@
 // Chooses the layers of a rewritten stream from its target: bytes, or an error from the index.
 #include "codec/edit/rewrite_choice.h"
+#include "codec/base/limits.h"
 #include "codec/volume/volume_cuts.h"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ void choose_by_bytes(const RewriteSource& source, const RewriteResult& result, d
   if (choice.table_bytes > choice.limit / 16) choice.table_bytes = 0;
   double taken = bytes_without_chunks(source, result, choice.table_bytes);
   require(taken < target, ErrorKind::kBadArgument,
-          "a target of " + std::to_string(choice.limit) + " bytes is too small: the heads alone take " +
+          "a target of " + count_of(choice.limit, "byte") + " is too small: the heads alone take " +
               std::to_string(static_cast<std::uint64_t>(taken)));
   int& whole = choice.whole;
   for (whole = 0; whole < source.header().layers; ++whole) {
@@ -154,7 +155,7 @@ LayerChoice choose_layers(const RewriteSource& source, const RewriteResult& resu
   const std::vector<VolumeCuts::Cut>& cuts = result.cuts.cuts;
   if (p.layers > 0) {
     require(p.layers <= source.header().layers, ErrorKind::kBadArgument,
-            "this stream has " + std::to_string(source.header().layers) + " layers, not " + std::to_string(p.layers));
+            "this stream has " + count_of(source.header().layers, "layer") + ", not " + std::to_string(p.layers));
     choice.whole = p.layers;
   } else if (p.psnr > 0 && !cuts.empty() &&
              std::all_of(cuts.begin(), cuts.end(), [](const VolumeCuts::Cut& c) { return c.known(); })) {

@@ -51,9 +51,9 @@ bool RewriteSource::is_whole() const {
 void RewriteSource::check_limits() const {
   std::uint64_t frames = 0;
   for (const GopInfo& g : info_.gops) frames += static_cast<std::uint64_t>(g.frames);
-  check_limit(frames, params_.limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+  check_limit(frames, params_.limits.frames, "frames", "a stream of " + count_of(frames, "frame"));
   const std::uint64_t samples = header_.samples(longest_gop(info_.gops));
-  check_limit(samples, params_.limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  check_limit(samples, params_.limits.samples, "samples", "GOPs of " + count_of(samples, "sample"));
 }
 void RewriteSource::check_memory(std::uint64_t needed) const {
   trivelet::check_memory(params_.limits, needed, "taking a part of this stream");
@@ -158,7 +158,7 @@ SourceGop RewriteSource::read_gop_header(const GopInfo& info, const std::string&
     bad(where + " holds other frames than the index says");
   const std::uint64_t samples = header_.samples(g.header.frames);
   if (g.header.body_bytes != box.length - n || g.header.body_bytes > 8 * samples + kMaxHeaderBytes)
-    bad(where + ": its chunks have " + std::to_string(g.header.body_bytes) + " bytes");
+    bad(where + ": its chunks have " + count_of(g.header.body_bytes, "byte"));
   return g;
 }
 
@@ -304,11 +304,11 @@ void RewriteSource::check_frames(std::uint64_t next) {
     if (!info_.complete)
       report("the stream is not complete: its end is missing after frame " + std::to_string(next));
     else if (next < promised_frames_)
-      report("the stream should have " + std::to_string(promised_frames_) + " frames, the last one found is " +
+      report("the stream should have " + count_of(promised_frames_, "frame") + ", the last one found is " +
              std::to_string(next));
   }
   if (slices_ > 0 && slices_ != result_.frames)
-    bad("the volume has " + std::to_string(slices_) + " slices, the stream " + std::to_string(result_.frames));
+    bad("the volume has " + count_of(slices_, "slice") + ", the stream " + std::to_string(result_.frames));
   require(!gops_.empty() || result_.damage.empty(), ErrorKind::kBadStream,
           result_.damage.empty() ? "" : "nothing is intact: " + result_.damage.front());
   require(!gops_.empty(), ErrorKind::kBadArgument, "no GOP of the stream has a frame in the range");

@@ -1,4 +1,5 @@
 // StreamVerifier and verify_stream() of edit.h: checks of boxes, index and end, which a Decoder alone does not make.
+#include "codec/base/limits.h"
 #include "trivelet/edit.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ class BoxChecker {
     if (std::find(damage.begin(), damage.end(), what) == damage.end()) report(what);
   }
   void report_size(std::uint64_t bytes) {
-    report("the front table is of a stream of " + std::to_string(front_table_->stream_bytes) + " bytes, this one has " +
+    report("the front table is of a stream of " + count_of(front_table_->stream_bytes, "byte") + ", this one has " +
            std::to_string(bytes));
   }
   std::uint64_t bytes() const { return position_; }  ///< that have been checked
@@ -89,15 +90,15 @@ class BoxChecker {
     if (lost_) return;
     if (!ended_) report("the stream ends at byte " + std::to_string(position_) + " without its end box");
     if (ended_ && header_.video.frames > frames_)
-      report("the stream header promises " + std::to_string(header_.video.frames) + " frames, the stream has " +
+      report("the stream header promises " + count_of(header_.video.frames, "frame") + ", the stream has " +
              std::to_string(frames_));
     if (pictures_ > 0 && !mask_.empty()) check_mask();
     if (ended_ && pictures_ > 0 && pictures_ != frames_)
-      report("the volume has " + std::to_string(pictures_) + " slices, the stream " + std::to_string(frames_));
+      report("the volume has " + count_of(pictures_, "slice") + ", the stream " + std::to_string(frames_));
   }
 
   void behind(std::uint64_t bytes) {
-    report((bytes > 0 ? std::to_string(bytes) + " bytes are" : std::string("there are bytes")) +
+    report((bytes > 0 ? count_of(bytes, "byte", "is", "are") : std::string("there are bytes")) +
            " behind the end of the stream");
   }
 
@@ -136,8 +137,7 @@ class BoxChecker {
       checked_ = handler;
       handler = &BoxChecker::checked;
       if (box_.length > most) {
-        report(place() + " has " + std::to_string(box_.length) + " bytes, at most " + std::to_string(most) +
-               " make sense");
+        report(place() + " has " + count_of(box_.length, "byte") + ", at most " + std::to_string(most) + " make sense");
         skip_ = box_.length;
       } else if (box_.length > 0) {
         expect(box_.length, handler);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/base/gop_hash.h"
+#include "codec/base/limits.h"
 #include "codec/cpu/motion_gop.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/threads/trace.h"
@@ -68,9 +69,8 @@ PendingGop EncoderCore::accept(int gop_frames) {
   require(!finished_, ErrorKind::kBadArgument, "push after finish");
   // Errors of its threads are thrown here.
   if (output_) output_->wait(static_cast<std::size_t>(context_.coder->outstanding()));
-  require(
-      gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
-      "a GOP of " + std::to_string(gop_frames) + " frames; this stream's hold 1.." + std::to_string(header.gop_frames));
+  require(gop_frames >= 1 && gop_frames <= header.gop_frames, ErrorKind::kBadArgument,
+          "a GOP of " + count_of(gop_frames, "frame") + "; this stream's hold 1.." + std::to_string(header.gop_frames));
   PendingGop p;
   p.number = pushed_++;
   p.first_frame = stats_.frames;
@@ -84,7 +84,7 @@ PendingGop EncoderCore::accept(int gop_frames) {
 void EncoderCore::check(const Gop& gop) const {
   const StreamHeader& header = context_.header;
   require(gop.components() == header.video.format.components(), ErrorKind::kBadArgument,
-          "a GOP of " + std::to_string(gop.components()) + " components in a stream of " +
+          "a GOP of " + count_of(gop.components(), "component") + " in a stream of " +
               std::to_string(header.video.format.components()));
   for (int c = 0; c < gop.components(); ++c)
     require(gop.plane(c).shape == header.component_shape(c, gop.frames()) &&

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "codec/base/frame_times.h"
+#include "codec/base/limits.h"
 #include "codec/entropy/dense/rounding.h"
 #include "codec/motion/motion.h"
 #include "codec/transform/colour.h"
@@ -37,7 +38,7 @@ void check_video(const VideoInfo& v) {
   if (v.width < 1 || v.height < 1 || v.width > kMaxDimension || v.height > kMaxDimension)
     refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
            std::to_string(kMaxDimension));
-  if (f.bits < 1 || f.bits > 16) refuse(std::to_string(f.bits) + " bits per sample; must be 1..16");
+  if (f.bits < 1 || f.bits > 16) refuse(count_of(f.bits, "bit") + " per sample; must be 1..16");
   if (f.log2_chroma_w < 0 || f.log2_chroma_w > 2 || f.log2_chroma_h < 0 || f.log2_chroma_h > 2)
     refuse("chroma subsampling above 4");
   if (f.model == ColourModel::kRgb && f.is_signed) refuse("signed RGB samples are not supported");
@@ -231,7 +232,7 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
   if (p.block_size != 32 && p.block_size != 64 && p.block_size != 128 && p.block_size != 256)
     refuse("block size must be 32, 64, 128 or 256, not " + std::to_string(p.block_size));
   if (default_layers) p.layers = affordable_layers(video, p);
-  if (p.key_interval < 0) refuse("a key interval of " + std::to_string(p.key_interval) + " frames; 0 = four seconds");
+  if (p.key_interval < 0) refuse("a key interval of " + count_of(p.key_interval, "frame") + "; 0 = four seconds");
   if (p.key_interval == 0) {
     const double rate = video.frame_rate.num > 0 ? video.frame_rate.value() : 25;
     p.key_interval = static_cast<int>(std::clamp(std::lround(4 * rate), 1L, 1000000L));

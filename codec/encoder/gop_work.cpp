@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "codec/base/limits.h"
 #include "codec/encoder/encoder_context.h"
 #include "codec/format/chunk_check.h"
 #include "codec/measure/measuring_plan.h"
@@ -76,8 +77,8 @@ void cut_gop(const EncoderContext& context, std::uint64_t budget, GopWork& work,
     const int layers = context.layers_for(control, final, lambda);
     require(control.fit(budget, layers, lambda, work.layers, final), ErrorKind::kBadArgument,
             "the bound on the rate is too small: GOP " + std::to_string(work.gop.number) + " of " +
-                std::to_string(work.gop.frames) + " frames cannot be coded in the " + std::to_string(budget) +
-                " bytes that are its share; raise EncoderParams::max_rate or lower EncoderParams::layers");
+                count_of(work.gop.frames, "frame") + " cannot be coded in the " + count_of(budget, "byte") +
+                " that are its share; raise EncoderParams::max_rate or lower EncoderParams::layers");
     work.cuts = control.layers(final, lambda, layers);
   });
   context.timed(&EncoderStages::pack, !with, [&] { make_chunks(context.header, work.layers, work.chunks, with); });

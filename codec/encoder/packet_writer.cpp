@@ -7,6 +7,7 @@
 
 #include "codec/base/frame_times.h"
 #include "codec/base/hash.h"
+#include "codec/base/limits.h"
 #include "codec/format/chunk_check.h"
 #include "codec/format/container.h"
 #include "codec/format/metadata.h"
@@ -52,8 +53,7 @@ void PacketWriter::write_head() {
   for (const ExtraBox& box : boxes) {
     require(box.type.size() == 4 && !is_stream_box(box.type) && box.type != "part" &&
                 box.payload.size() <= kMaxExtraBytes - kBoxCrcBytes,
-            ErrorKind::kBadArgument,
-            "an extra box '" + box.type + "' of " + std::to_string(box.payload.size()) + " bytes");
+            ErrorKind::kBadArgument, "an extra box '" + box.type + "' of " + count_of(box.payload.size(), "byte"));
     const BoxEnds ends = box_around(box.type.c_str(), box.payload);
     write(ends.header, sizeof ends.header);
     write(box.payload.data(), box.payload.size());

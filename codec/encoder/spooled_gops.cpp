@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codec/base/frame_times.h"
+#include "codec/base/limits.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/format/container.h"
 #include "codec/measure/measuring_plan.h"
@@ -85,7 +86,7 @@ void SpooledGops::write(std::size_t n, std::uint64_t budget, double slope) {
   });
   require(fits, ErrorKind::kBadArgument,
           "the target is too small: GOP " + std::to_string(p.number) + " cannot be coded in the " +
-              std::to_string(budget) + " bytes that are its share; raise it or lower EncoderParams::layers");
+              count_of(budget, "byte") + " that are its share; raise it or lower EncoderParams::layers");
   std::vector<double> errors;
   if (!context_.cuts_by_plane()) {
     const std::vector<Cuts> cuts = control.layers(final, lambda, layers);

@@ -8,6 +8,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/base/bits.h"
+#include "codec/base/limits.h"
 
 namespace trivelet {
 
@@ -328,11 +329,11 @@ void read_chunk(const StreamHeader& stream, const std::uint8_t* bytes, std::size
   for_parts(stream, gop, band, distance, [&](std::size_t c, std::size_t b, std::size_t s) {
     LayerPart& part = gop.components[c].blocks[b][s].parts.back();
     if (part.size > size - at)
-      bad(where + ": a part of " + std::to_string(part.size) + " bytes, " + std::to_string(size - at) + " are left");
+      bad(where + ": a part of " + count_of(part.size, "byte") + ", " + std::to_string(size - at) + " are left");
     part.data = bytes + at;
     at += part.size;
   });
-  if (at != size) bad(where + ": " + std::to_string(size - at) + " bytes too many");
+  if (at != size) bad(where + ": " + count_of(size - at, "byte") + " too many");
 }
 
 }  // namespace trivelet

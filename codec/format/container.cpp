@@ -10,6 +10,7 @@
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
 #include "codec/base/hash.h"
+#include "codec/base/limits.h"
 #include "codec/motion/motion.h"
 
 namespace trivelet {
@@ -195,8 +196,8 @@ void check_components(const StreamHeader& h) {
     for (const std::uint8_t s : ch.scale)
       if (h.lossless && s != 64) bad("stream header: a scale of " + std::to_string(s) + " in a lossless stream");
     if (ch.spatial_levels > h.spatial_levels)
-      bad("stream header: component " + std::to_string(c) + " has " + std::to_string(ch.spatial_levels) +
-          " levels, the stream " + std::to_string(h.spatial_levels));
+      bad("stream header: component " + std::to_string(c) + " has " + count_of(ch.spatial_levels, "level") +
+          ", the stream " + std::to_string(h.spatial_levels));
     if (h.layout == Layout::kDyadic && h.temporal_levels > ch.spatial_levels)
       bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal levels, component " +
           std::to_string(c) + " has " + std::to_string(ch.spatial_levels) + " spatial ones");
@@ -269,8 +270,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   visit_stream_header(r, h);
   h.room = r.rest();
   if (h.gop_frames < 1 || h.gop_frames > kMaxGopFrames)
-    bad("stream header: GOP of " + std::to_string(h.gop_frames) + " frames, must be 1.." +
-        std::to_string(kMaxGopFrames));
+    bad("stream header: GOP of " + count_of(h.gop_frames, "frame") + ", must be 1.." + std::to_string(kMaxGopFrames));
   if (h.layout == Layout::kDyadic && h.temporal_levels > h.spatial_levels)
     bad("stream header: dyadic layout with " + std::to_string(h.temporal_levels) + " temporal and " +
         std::to_string(h.spatial_levels) + " spatial levels");
@@ -305,7 +305,7 @@ StreamHeader parse_stream_header(const std::uint8_t* bytes, std::size_t size) {
   check_components(h);
   const std::uint64_t samples = h.samples(h.gop_frames);
   require(samples <= kMaxGopSamples, ErrorKind::kUnsupported,
-          "GOPs of " + std::to_string(samples) + " samples; the limit is " + std::to_string(kMaxGopSamples));
+          "GOPs of " + count_of(samples, "sample") + "; the limit is " + std::to_string(kMaxGopSamples));
   return h;
 }
 
@@ -432,7 +432,7 @@ std::vector<std::uint8_t> read_frame_gains(ByteReader& r, int frames) {
   std::vector<std::uint8_t> gains(static_cast<std::size_t>(frames), 64);
   std::uint64_t listed = 0;
   r.varint(listed);
-  if (listed > gains.size()) bad("GOP header: gains of " + std::to_string(listed) + " frames");
+  if (listed > gains.size()) bad("GOP header: gains of " + count_of(listed, "frame"));
   std::uint64_t next = 0;
   for (std::uint64_t i = 0; i < listed; ++i) {
     std::uint64_t gap = 0;
@@ -455,7 +455,7 @@ std::vector<ChunkEntry> read_chunk_table(ByteReader& r, GopHeader& g, std::size_
     r.varint(c.size);
     if (c.size > 0) r.fixed(c.crc);
     c.offset = g.body_bytes;
-    if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + std::to_string(c.size) + " bytes");
+    if (c.size > (std::uint64_t{1} << 40)) bad("GOP header: a chunk of " + count_of(c.size, "byte"));
     g.body_bytes += c.size;
   }
   return entries;
@@ -472,7 +472,7 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   std::uint64_t frames = 0;
   r.varint(frames);
   if (frames < 1 || frames > stream.gop_frames)
-    bad("GOP header: " + std::to_string(frames) + " frames, must be 1.." + std::to_string(stream.gop_frames));
+    bad("GOP header: " + count_of(frames, "frame") + ", must be 1.." + std::to_string(stream.gop_frames));
   g.frames = static_cast<int>(frames);
   std::uint64_t flags = 0;
   r.varint(flags);
@@ -485,9 +485,9 @@ GopHeader parse_gop_header(const StreamHeader& stream, const std::uint8_t* bytes
   const std::uint8_t levels = flags & kGopHasMotion ? read_motion_levels(r, stream) : 0;
   g.predicts_keys = (flags & kGopPredictsKeys) != 0;
   if (g.predicts_keys && motion_frames(levels, MotionPlaces(g.frames, g.key, levels)).empty())
-    bad("GOP header: no key of " + std::to_string(g.frames) + " frames can be predicted");
+    bad("GOP header: no key of " + count_of(g.frames, "frame") + " can be predicted");
   if (g.key == GopKey::kLast && g.frames < 1 << levels)
-    bad("GOP header: " + std::to_string(g.frames) + " frames are too few to have their key frame last");
+    bad("GOP header: " + count_of(g.frames, "frame", "is", "are") + " too few to have their key frame last");
   g.times = read_times(r, g.frames, (flags & kGopIrregularTimes) != 0);
   g.has_hash = (flags & kGopHasHash) != 0;
   if (g.has_hash) r.fixed(g.hash);
@@ -618,7 +618,7 @@ std::vector<GopInfo> parse_index(const std::uint8_t* bytes, std::size_t size, in
   if (version != kIndexVersion) bad("index: version " + std::to_string(version) + " is not known");
   std::uint64_t n = 0;
   r.varint(n);
-  if (n > r.left() / 8) bad("index: " + std::to_string(n) + " GOPs in " + std::to_string(r.left()) + " bytes");
+  if (n > r.left() / 8) bad("index: " + count_of(n, "GOP") + " in " + count_of(r.left(), "byte"));
   std::vector<GopInfo> gops;
   gops.reserve(static_cast<std::size_t>(n));
   std::uint64_t end = 0;

@@ -5,6 +5,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/format/container.h"
 
 namespace trivelet {
@@ -39,9 +40,9 @@ std::vector<std::uint8_t> chapters_of(const Metadata& m) {
     require(c.begin >= before && c.end >= c.begin, ErrorKind::kBadArgument,
             "a chapter from " + std::to_string(c.begin) + " to " + std::to_string(c.end) + " behind one from " +
                 std::to_string(before));
-    require(c.title.size() <= kMaxTextBytes, ErrorKind::kBadArgument,
-            "a chapter's title of " + std::to_string(c.title.size()) + " bytes; the limit is " +
-                std::to_string(kMaxTextBytes));
+    require(
+        c.title.size() <= kMaxTextBytes, ErrorKind::kBadArgument,
+        "a chapter's title of " + count_of(c.title.size(), "byte") + "; the limit is " + std::to_string(kMaxTextBytes));
     w.signed_varint(c.begin);
     w.signed_varint(c.end);
     w.text(c.title, kMaxTextBytes);
@@ -63,7 +64,7 @@ std::vector<std::uint8_t> entries_of(const Metadata& m) {
             "metadata with the key '" + key.substr(0, 64) + "'; keys are in lower case, of 1.." +
                 std::to_string(kMaxTextBytes) + " bytes");
     require(value.size() <= kMaxValueBytes, ErrorKind::kBadArgument,
-            "metadata '" + key.substr(0, 64) + "' of " + std::to_string(value.size()) + " bytes; the limit is " +
+            "metadata '" + key.substr(0, 64) + "' of " + count_of(value.size(), "byte") + "; the limit is " +
                 std::to_string(kMaxValueBytes));
     w.text(key, kMaxTextBytes);
     w.text(value, kMaxValueBytes);

@@ -47,9 +47,9 @@ StreamInfo probe(ByteSource& source, const Limits& limits, bool uses_front_table
   std::uint64_t frames = layout.info.video.frames;
   if (const auto& gops = layout.info.gops; !gops.empty())
     frames = std::max(frames, gops.back().first_frame + static_cast<std::uint64_t>(gops.back().frames));
-  check_limit(frames, limits.frames, "frames", "a stream of " + std::to_string(frames) + " frames");
+  check_limit(frames, limits.frames, "frames", "a stream of " + count_of(frames, "frame"));
   const std::uint64_t samples = layout.header.samples(layout.largest_gop());
-  check_limit(samples, limits.samples, "samples", "GOPs of " + std::to_string(samples) + " samples");
+  check_limit(samples, limits.samples, "samples", "GOPs of " + count_of(samples, "sample"));
   return std::move(layout.info);
 }
 
@@ -80,7 +80,7 @@ void StreamLayout::read_head(StreamInput& in) {
     bad("damaged box header at byte " + std::to_string(in.position() - sizeof head) + ", before the stream header");
   if (!box.is("Head")) bad(std::string("the stream begins with a box '") + box.type + "' instead of its header");
   if (box.length < 8 || box.length > kMaxHeaderBytes)
-    bad("stream header of " + std::to_string(box.length) + " bytes; the limit is " + std::to_string(kMaxHeaderBytes));
+    bad("stream header of " + count_of(box.length, "byte") + "; the limit is " + std::to_string(kMaxHeaderBytes));
   std::vector<std::uint8_t> payload;
   if (!in.append(payload, box.length)) bad("the stream ends inside its header");
   header = parse_stream_header(payload.data(), payload.size());
@@ -135,7 +135,7 @@ void StreamLayout::read_extra_boxes(StreamInput& in) {
     require(!box.critical() || box.is("Volm") || box.is("Mask"), ErrorKind::kUnsupported,
             std::string("unknown critical box '") + box.type + "' at byte " + std::to_string(at));
     if (box.length > kMaxExtraBytes)
-      bad("a box '" + std::string(box.type) + "' of " + std::to_string(box.length) + " bytes; the limit is " +
+      bad("a box '" + std::string(box.type) + "' of " + count_of(box.length, "byte") + "; the limit is " +
           std::to_string(kMaxExtraBytes));
     ExtraBox extra;
     extra.type = box.type;
@@ -211,11 +211,11 @@ void StreamLayout::read_index(StreamInput& in, std::uint64_t start, std::uint64_
   info.gops = parse_index(payload.data(), payload.size(), header.layers);
   for (const GopInfo& g : info.gops)
     if (g.offset < start || g.offset > offset || g.bytes > offset - g.offset || g.bytes < kBoxHeaderBytes)
-      bad("index: a GOP of " + std::to_string(g.bytes) + " bytes at byte " + std::to_string(g.offset));
+      bad("index: a GOP of " + count_of(g.bytes, "byte") + " at byte " + std::to_string(g.offset));
   const std::uint64_t frames =
       info.gops.empty() ? 0 : info.gops.back().first_frame + static_cast<std::uint64_t>(info.gops.back().frames);
   if (frames != promised_frames)
-    bad("index: " + std::to_string(frames) + " frames, the end of the stream says " + std::to_string(promised_frames));
+    bad("index: " + count_of(frames, "frame") + ", the end of the stream says " + std::to_string(promised_frames));
 }
 
 int longest_gop(const std::vector<GopInfo>& gops) {
@@ -262,7 +262,7 @@ void StreamLayout::scan(StreamInput& in) {
         info.complete = true;
         promised_frames = end.frames;
         const std::uint64_t behind = in.size() - in.position();
-        if (behind > 0) info.index_damage = std::to_string(behind) + " bytes are behind the end of the stream";
+        if (behind > 0) info.index_damage = count_of(behind, "byte", "is", "are") + " behind the end of the stream";
       }
       break;
     }

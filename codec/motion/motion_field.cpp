@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/motion/motion_syntax.h"
 
@@ -117,11 +118,11 @@ void decode_motion(const std::uint8_t* data, std::size_t size, int level, int co
   std::vector<std::size_t> begin;
   for (const std::uint64_t n : sizes) {
     if (n > size - at)
-      bad("motion: a region of " + std::to_string(n) + " bytes, of which " + std::to_string(size - at) + " are there");
+      bad("motion: a region of " + count_of(n, "byte") + ", of which " + std::to_string(size - at) + " are there");
     begin.push_back(at);
     at += static_cast<std::size_t>(n);
   }
-  if (at != size) bad("motion: " + std::to_string(size - at) + " bytes too many");
+  if (at != size) bad("motion: " + count_of(size - at, "byte") + " too many");
   // The error of the first damaged region is thrown, independent of threads.
   std::vector<std::string> wrong(sizes.size());
   const auto decode = [&](int region) {

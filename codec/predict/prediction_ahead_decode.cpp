@@ -6,6 +6,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/predict/prediction_ahead.h"
 #include "codec/predict/prediction_block.h"
 
@@ -38,7 +39,7 @@ AheadParts split_ahead(const std::uint8_t* data, std::size_t size) {
   r.varint(extra);
   constexpr std::size_t kStateBytes = 4 * kStates;
   if (extra > r.left() || r.left() - extra < kStateBytes || (r.left() - extra) % 2 != 0)
-    bad("a codeword of " + std::to_string(size) + " bytes with " + std::to_string(extra) + " of extra bits");
+    bad("a codeword of " + count_of(size, "byte") + " with " + std::to_string(extra) + " of extra bits");
   AheadParts p;
   p.extra = data + (size - r.left());
   p.extra_bytes = static_cast<std::size_t>(extra);

@@ -7,6 +7,7 @@
 
 #include "codec/base/bad_stream.h"
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/predict/prediction_compensation.h"
 #include "codec/predict/prediction_head.h"
@@ -27,7 +28,7 @@ class Tokens {
     r.varint(extra);
     const std::size_t at = size - r.left();
     if (extra > size - at || size - at - extra < 4 || (size - at - extra) % 2 != 0)
-      bad("a codeword of " + std::to_string(size) + " bytes with " + std::to_string(extra) + " of extra bits");
+      bad("a codeword of " + count_of(size, "byte") + " with " + std::to_string(extra) + " of extra bits");
     extra_ = data + at;
     extra_end_ = static_cast<std::size_t>(extra);
     extra_at_ = 0;

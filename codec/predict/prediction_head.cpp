@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codec/base/bad_stream.h"
+#include "codec/base/limits.h"
 
 namespace trivelet::prediction {
 
@@ -72,8 +73,7 @@ void read_frequencies(BitReader& in, int tokens, Frequencies& f) {
   f.fill(0);
   if (in.get(1) == 0) return;
   const int last = static_cast<int>(in.get(7));
-  if (last >= tokens)
-    bad("frequencies of " + std::to_string(last + 1) + " tokens; the limit is " + std::to_string(tokens));
+  if (last >= tokens) bad("frequencies of " + count_of(last + 1, "token") + "; the limit is " + std::to_string(tokens));
   int bits = 0;
   std::uint32_t sum = 0;
   for (int t = 0; t <= last; ++t) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "codec/base/limits.h"
 #include "codec/format/container.h"
 #include "trivelet/error.h"
 
@@ -61,7 +62,7 @@ std::vector<std::uint64_t> BytePlan::next(const std::vector<GopInfo>& index, std
   std::uint64_t needed = position + tail(index, position);
   for (std::size_t i = first; i < gops_.size(); ++i) needed += gops_[i].head + gops_[i].least;
   require(total_ >= needed, ErrorKind::kBadArgument,
-          "a target of " + std::to_string(total_) + " bytes is too small: " + std::to_string(needed) +
+          "a target of " + count_of(total_, "byte") + " is too small: " + std::to_string(needed) +
               " are needed for heads, motion and index alone; raise the target, lower EncoderParams::layers or do "
               "without EncoderParams::motion");
   const auto room = static_cast<double>(total_ - needed);

@@ -96,13 +96,13 @@ void check_image(const Image& image, int least_bits, int most_bits) {
   require(static_cast<std::uint64_t>(image.width) * static_cast<std::uint64_t>(image.height) <= kMaxSamples,
           ErrorKind::kBadArgument, "the picture has more than 2^28 samples; cut it into parts");
   require(image.format.bits >= least_bits && image.format.bits <= most_bits, ErrorKind::kBadArgument,
-          "the picture has " + std::to_string(image.format.bits) + " bits per sample; this codec takes " +
+          "the picture has " + count_of(image.format.bits, "bit") + " per sample; this codec takes " +
               std::to_string(least_bits) + " to " + std::to_string(most_bits));
   require(
       sample_format(image.format) >= 0, ErrorKind::kBadArgument,
       "the sample format " + to_string(image.format) + " is not possible; convert to gray, yuv420p, yuv444p or gbrp");
   require(image.samples.size() == image.plane_offset(image.components()), ErrorKind::kBadArgument,
-          "the picture has " + std::to_string(image.samples.size()) + " bytes instead of " +
+          "the picture has " + count_of(image.samples.size(), "byte") + " instead of " +
               std::to_string(image.plane_offset(image.components())));
 }
 
@@ -164,7 +164,7 @@ void check_cost(const Header& header, std::uint64_t file_bytes, std::uint64_t by
     samples += static_cast<std::uint64_t>(header.format.component_width(header.width, c)) *
                static_cast<std::uint64_t>(header.format.component_height(header.height, c));
   const std::string picture = "a picture of " + std::to_string(header.width) + "x" + std::to_string(header.height);
-  check_limit(samples, limits.samples, "samples", picture + ", " + std::to_string(samples) + " samples");
+  check_limit(samples, limits.samples, "samples", picture + ", " + count_of(samples, "sample"));
   check_work(limits, samples, file_bytes);
   check_memory(limits, samples * bytes_of_sample, picture);
 }

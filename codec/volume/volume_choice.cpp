@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "codec/base/limits.h"
 #include "codec/volume/volume_predict.h"
 
 namespace trivelet {
@@ -218,8 +219,8 @@ void VolumeChoice::check() const {
           "a palette needs lossless coding or a largest error, and at most " + std::to_string(kMaxPalette) +
               " different values");
   require(!wanted.fourth_axis_first.value_or(false) || can_be_held(volume), ErrorKind::kUnsupported,
-          "coding along the fourth axis holds the volume in memory, and it has " + std::to_string(volume.bytes()) +
-              " bytes; the limit is " + std::to_string(kMostHeld));
+          "coding along the fourth axis holds the volume in memory, and it has " + count_of(volume.bytes(), "byte") +
+              "; the limit is " + std::to_string(kMostHeld));
 }
 
 namespace {
@@ -423,7 +424,7 @@ class Chooser {
 
   std::uint64_t consider(const VolumeCandidate& c) {
     const std::uint64_t bytes = trial_.code(map_of(c), c, params_, wanted_.slab.value_or(0));
-    if (wanted_.on_remark) wanted_.on_remark("tried " + c.text() + ": " + std::to_string(bytes) + " bytes");
+    if (wanted_.on_remark) wanted_.on_remark("tried " + c.text() + ": " + count_of(bytes, "byte"));
     const bool is_wavelet = !c.predictive && c.prediction == VolumePrediction::kNone;
     // A wavelet gets a bonus of 1 %, because it also offers reduced sizes and qualities; `slow` wants the fewest bytes.
     const double weight = is_wavelet || slow_ ? 1 : 1.01;

@@ -34,8 +34,7 @@ std::optional<VolumeStreamInfo> volume_stream_info(const StreamInfo& stream) {
   info.volume = {map->format, stream.video.width, stream.video.height, map->slices, map->volumes};
   const std::uint64_t slices = info.volume.all_slices();
   require(stream.video.frames == 0 || stream.video.frames == slices, ErrorKind::kBadStream,
-          "the stream has " + std::to_string(stream.video.frames) + " pictures, its volume " + std::to_string(slices) +
-              " slices");
+          "the stream has " + count_of(stream.video.frames, "picture") + ", its volume " + count_of(slices, "slice"));
   require(stream.video.format == map->pixel_format(), ErrorKind::kBadStream,
           "the pictures of the stream are not what its map of the volume makes");
   info.map = map->kind;
@@ -323,7 +322,7 @@ void VolumeDecoder::State::hold_all() {
   std::uint64_t pictures = 0;
   for (const GopInfo& g : stream.gops) pictures += static_cast<std::uint64_t>(g.frames);
   require(!stream.has_index || pictures >= slices, ErrorKind::kBadStream,
-          "the stream has " + std::to_string(pictures) + " pictures, its volume " + std::to_string(slices) + " slices");
+          "the stream has " + count_of(pictures, "picture") + ", its volume " + count_of(slices, "slice"));
   const std::size_t bytes = checked_mul(static_cast<std::size_t>(slices), output.slice_bytes());
   check_memory(params.limits, bytes, "to hold a volume whose fourth axis was coded first", ", or decode a part");
   held.resize(bytes);
@@ -337,7 +336,7 @@ void VolumeDecoder::State::hold_all() {
     cut(at, held.data() + static_cast<std::size_t>(place) * output.slice_bytes());
   }
   require(found == slices, ErrorKind::kBadStream,
-          "the stream ends after " + std::to_string(found) + " of " + std::to_string(slices) + " slices");
+          "the stream ends after " + std::to_string(found) + " of " + count_of(slices, "slice"));
   for (std::uint64_t i = 0; mask && i < slices; ++i)  // in order, so that marks are decoded once
     put_marked(selection.z + i % output.slices, params.first_volume + i / output.slices,
                held.data() + static_cast<std::size_t>(i) * output.slice_bytes());

@@ -12,6 +12,7 @@
 #include "codec/backend.h"
 #include "codec/base/bytes.h"
 #include "codec/base/hash.h"
+#include "codec/base/limits.h"
 #include "codec/cpu/prediction_backend.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/format/container.h"
@@ -88,7 +89,7 @@ void check_request(const VolumeDescription& v, const VolumeEncoderParams& p) {
     refuse("pictures of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1.." +
            std::to_string(kMaxDimension));
   if (static_cast<int>(v.voxel.type) >= kVoxelTypes || v.voxel.channels < 1 || v.voxel.channels > kMaxChannels)
-    refuse("voxels of " + std::to_string(v.voxel.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
+    refuse("voxels of " + count_of(v.voxel.channels, "channel") + "; must be 1.." + std::to_string(kMaxChannels));
   const int targets = (p.max_error > 0 ? 1 : 0) + (p.quality ? 1 : 0) + (p.step ? 1 : 0) + (p.psnr ? 1 : 0) +
                       (p.bits_per_voxel ? 1 : 0) + (p.ratio ? 1 : 0) + (p.total_bytes ? 1 : 0);
   if (targets > 1)
@@ -339,7 +340,7 @@ Plan plan_of(const VolumeDescription& volume, const Survey& survey, const Volume
     apply(c, slab_frames(volume, c, plan.coding.lossless, params.slab.value_or(0)), plan.coding);
     plan.text = c.text();
   }
-  plan.text += ", slabs of " + std::to_string(plan.coding.gop_frames) + " slices";
+  plan.text += ", slabs of " + count_of(plan.coding.gop_frames, "slice");
   remark(params, "chosen: " + plan.text);
   if (c.palette) plan.map = std::move(*choice.palette);
   plan.map.order = c.order;
@@ -353,8 +354,8 @@ void report(const VolumeEncoderParams& params, const Survey& survey) {
   remark(params, "values " + number_text(analysis.min_value()) + ".." + number_text(analysis.max_value()) + ", " +
                      (values > 0 ? std::to_string(values) : "many") + " different");
   if (!survey.mask.empty())
-    remark(params, std::to_string(survey.marker->values().size()) + " values are marked, in " +
-                       std::to_string(survey.mask.size()) + " bytes");
+    remark(params, count_of(survey.marker->values().size(), "value", "is", "are") + " marked, in " +
+                       count_of(survey.mask.size(), "byte"));
 }
 
 /// State of verification during coding (VolumeVerify::kRunning).
@@ -540,7 +541,7 @@ VolumeError measure(SliceSource& source, ByteSource& coded, int layers, const Vo
 /// Throws Mismatch when the stream violates its bound.
 void check_promise(const VolumeError& error, const VolumeMap& map) {
   require(!map.exact() || error.different == 0, ErrorKind::kMismatch,
-          std::to_string(error.different) + " values differ from the input");
+          count_of(error.different, "value", "differs", "differ") + " from the input");
   require(error.max <= map.max_error, ErrorKind::kMismatch,
           "an error of " + number_text(error.max) + " where at most " + number_text(map.max_error) + " was promised");
 }

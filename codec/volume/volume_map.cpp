@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/volume/volume_shift.h"
 
 namespace trivelet {
@@ -123,7 +124,7 @@ PixelFormat VolumeMap::pixel_format() const {
       f.alpha = components == 4;
       break;
     default:
-      fail(ErrorKind::kUnsupported, std::to_string(format.channels) + " values of " + std::to_string(bits()) +
+      fail(ErrorKind::kUnsupported, count_of(format.channels, "value") + " of " + std::to_string(bits()) +
                                         " used bits per voxel; at most 4 planes of 16 bits can be coded");
   }
   return f;
@@ -211,7 +212,7 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
   m.format.big_endian = endian == 1;
   m.format.channels = in.byte();
   if (m.format.channels < 1 || m.format.channels > kMaxChannels)
-    bad_map(std::to_string(m.format.channels) + " channels; must be 1..4");
+    bad_map(count_of(m.format.channels, "channel") + "; must be 1..4");
   const int kind = in.byte();
   if (kind > 2) bad_map("kind " + std::to_string(kind));
   m.kind = static_cast<VolumeMap::Kind>(kind);
@@ -224,7 +225,7 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
   m.slices = in.varint();
   m.volumes = in.varint();
   if (m.slices < 1 || m.volumes < 1 || m.slices > std::numeric_limits<std::uint64_t>::max() / m.volumes)
-    bad_map(std::to_string(m.slices) + " slices of " + std::to_string(m.volumes) + " volumes");
+    bad_map(count_of(m.slices, "slice") + " of " + count_of(m.volumes, "volume"));
   m.max_error = in.real();
   if (!(m.max_error >= 0) || std::isinf(m.max_error)) bad_map("a maximum error that is no number");
   m.last = in.varint();
@@ -240,7 +241,7 @@ VolumeMap parse_volume_map(const std::uint8_t* bytes, std::size_t size) {
                 " leave the range");
       break;
     case VolumeMap::Kind::kPalette: {
-      if (m.last >= kMaxPalette) bad_map("a palette of " + std::to_string(m.last) + " values");
+      if (m.last >= kMaxPalette) bad_map("a palette of " + count_of(m.last, "value"));
       std::uint64_t next = 0;
       while (m.palette.size() <= m.last) {
         const std::uint64_t gap = in.varint();
@@ -496,7 +497,7 @@ VolumeMap bounded_map(const VolumeAnalysis& a, double max_error) {
     return m;
   }
   require(a.not_finite() == 0, ErrorKind::kBadArgument,
-          std::to_string(a.not_finite()) + " voxels are not finite, and have no error");
+          count_of(a.not_finite(), "voxel", "is", "are") + " not finite, and have no error");
   if (max_error == 0) return exact_map(a, false);
   // Half a step, the rounding of the sum in double and that of the result to the type together stay within the bound.
   const double rounding = rounding_of(a);

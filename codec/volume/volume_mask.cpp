@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/entropy/dense/dense_model.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/format/container.h"
@@ -139,7 +140,7 @@ struct ReadingBits {
     int value = 0;
     for (int i = 0; i < kMarkBits; ++i) value = 2 * value + (coder.get(kEven) ? 1 : 0);
     if (static_cast<std::size_t>(value) >= values)
-      bad_mask("a mark " + std::to_string(value + 1) + " of " + std::to_string(values) + " values");
+      bad_mask("a mark " + std::to_string(value + 1) + " of " + count_of(values, "value"));
     return value;
   }
   void check() {
@@ -291,7 +292,7 @@ std::vector<std::uint8_t> MaskEncoder::finish(const std::vector<std::uint64_t>& 
   w.varint(kGroupSlices);
   for (const std::uint64_t size : sizes_) w.varint(size);
   require(w.bytes.size() + codewords_.size() + kBoxCrcBytes <= kMaxExtraBytes, ErrorKind::kUnsupported,
-          "the places of values that are not finite take " + std::to_string(codewords_.size()) + " bytes; at most " +
+          "the places of values that are not finite take " + count_of(codewords_.size(), "byte") + "; at most " +
               std::to_string(kMaxExtraBytes) + " can be kept. Code this volume losslessly");
   w.bytes.insert(w.bytes.end(), codewords_.begin(), codewords_.end());
   return std::move(w.bytes);
@@ -315,7 +316,7 @@ MaskDecoder::MaskDecoder(const VolumeDescription& volume, const std::uint8_t* by
               std::to_string(kMaskVersion));
   std::uint64_t n = 0;
   in.varint(n);
-  if (n < 1 || n > kMaxMarkedValues) bad_mask(std::to_string(n) + " values; must be 1..255");
+  if (n < 1 || n > kMaxMarkedValues) bad_mask(count_of(n, "value") + "; must be 1..255");
   values_.resize(static_cast<std::size_t>(n));
   const int width = 8 * bytes_of(volume.voxel.type);
   for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -327,9 +328,9 @@ MaskDecoder::MaskDecoder(const VolumeDescription& volume, const std::uint8_t* by
   }
   in.varint(group_slices_);
   if (group_slices_ < 1 || group_slices_ > kMaxGroupSlices)
-    bad_mask("groups of " + std::to_string(group_slices_) + " slices; must be 1..128");
+    bad_mask("groups of " + count_of(group_slices_, "slice") + "; must be 1..128");
   const std::uint64_t groups = volume.all_slices() / group_slices_ + (volume.all_slices() % group_slices_ != 0);
-  if (groups > in.left()) bad_mask("it ends before the sizes of " + std::to_string(groups) + " groups");
+  if (groups > in.left()) bad_mask("it ends before the sizes of " + count_of(groups, "group"));
   groups_.resize(static_cast<std::size_t>(groups));
   std::size_t at = 0;
   std::vector<std::uint64_t> sizes(groups_.size());
@@ -337,7 +338,7 @@ MaskDecoder::MaskDecoder(const VolumeDescription& volume, const std::uint8_t* by
   const std::size_t left = in.left();
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (sizes[i] > left - at)
-      bad_mask("a codeword of " + std::to_string(sizes[i]) + " bytes; " + std::to_string(left - at) + " are left");
+      bad_mask("a codeword of " + count_of(sizes[i], "byte") + "; " + std::to_string(left - at) + " are left");
     groups_[i] = {at, static_cast<std::size_t>(sizes[i])};
     at += groups_[i].size;
   }

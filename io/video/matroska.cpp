@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/format/container.h"
 #include "io/adapters.h"
 #include "trivelet/error.h"
@@ -672,9 +673,9 @@ void MatroskaPipe::find_cluster() {
 
 void MatroskaPipe::tracks(std::uint64_t length) {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
-  require(length <= kMost, ErrorKind::kUnsupported,
-          file_.name() + ": " + std::to_string(length) + " bytes that describe tracks; the limit is " +
-              std::to_string(kMost));
+  require(
+      length <= kMost, ErrorKind::kUnsupported,
+      file_.name() + ": " + count_of(length, "byte") + " that describe tracks; the limit is " + std::to_string(kMost));
   std::vector<std::uint8_t> data;
   // Grows with the data that arrive, whatever the length claims.
   while (data.size() < length) {

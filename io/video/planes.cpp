@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "codec/base/limits.h"
+
 namespace trivelet::io {
 
 static_assert(std::endian::native == std::endian::little, "raw samples are moved as they lie in memory");
@@ -80,7 +82,7 @@ std::string describe(const VideoInfo& info) {
 
 void check_gop(const Gop& gop, int index, const VideoInfo& info) {
   require(index >= 0 && index < gop.capacity(), ErrorKind::kBadArgument,
-          "a GOP of " + std::to_string(gop.capacity()) + " frames has no frame " + std::to_string(index));
+          "a GOP of " + count_of(gop.capacity(), "frame") + " has no frame " + std::to_string(index));
   bool same = gop.components() == info.format.components();
   for (int c = 0; same && c < gop.components(); ++c) {
     const VolumeView view = gop.plane(c);
@@ -216,7 +218,7 @@ void check_samples(const Gop& gop, int index, const PixelFormat& format, const s
     for (int y = 0; y < view.shape.height; ++y)
       require(row_fits(view, index, y, format), ErrorKind::kBadStream,
               name + ": frame " + std::to_string(frame) + ", component " + std::to_string(c) + ", row " +
-                  std::to_string(y) + ": a sample exceeds the " + std::to_string(format.bits) + " bits of " +
+                  std::to_string(y) + ": a sample exceeds the " + count_of(format.bits, "bit") + " of " +
                   to_string(format));
   }
 }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <vector>
 
+#include "codec/base/limits.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 
@@ -83,7 +84,7 @@ class PnmReader final : public FrameReader {
   [[noreturn]] void truncated(std::uint64_t got) const {
     fail(ErrorKind::kBadStream, source_->name() + ": picture " + std::to_string(frame_) +
                                     " is truncated: " + std::to_string(got) + " of " +
-                                    std::to_string(row_bytes() * static_cast<std::uint64_t>(info_.height)) + " bytes");
+                                    count_of(row_bytes() * static_cast<std::uint64_t>(info_.height), "byte"));
   }
 
   char next_char() {

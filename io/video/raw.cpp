@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/base/limits.h"
 #include "io/video/packed.h"
 #include "io/video/part_writer.h"
 #include "io/video/plain_frames.h"
@@ -59,8 +60,8 @@ class RawReader final : public PlainFrameReader {
 
   void check_whole(std::uint64_t got) const {
     require(got == frame_bytes_, ErrorKind::kBadStream,
-            source_->name() + ": " + std::to_string(got) + " bytes are left after " + std::to_string(frame_) +
-                " frames" + ", a frame of " + describe(info_) + " has " + std::to_string(frame_bytes_) +
+            source_->name() + ": " + count_of(got, "byte", "is", "are") + " left after " + count_of(frame_, "frame") +
+                ", a frame of " + describe(info_) + " has " + std::to_string(frame_bytes_) +
                 "; the file is truncated, or size or pixel format are not those of the file");
   }
 

@@ -126,10 +126,10 @@ std::unique_ptr<FrameReader> open_reader(const std::string& path, const ReaderOp
     samples += static_cast<std::uint64_t>(v.component_width(c)) * static_cast<std::uint64_t>(v.component_height(c));
   const std::string size = std::to_string(v.width) + "x" + std::to_string(v.height);
   check_limit(samples, options.limits.samples, "samples",
-              path + ": frames of " + size + ", " + std::to_string(samples) + " samples");
+              path + ": frames of " + size + ", " + count_of(samples, "sample"));
   check_memory(options.limits, samples * static_cast<unsigned>(v.format.bytes_per_sample()),
                path + ": a frame of " + size);
-  check_limit(v.frames, options.limits.frames, "frames", path + ": " + std::to_string(v.frames) + " frames");
+  check_limit(v.frames, options.limits.frames, "frames", path + ": " + count_of(v.frames, "frame"));
   return reader;
 }
 
@@ -322,10 +322,10 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
   if (const int bits = options.pixel_format.empty() ? 0 : bits_to_convert(path, info, options); bits > 0) {
     auto widener = std::make_unique<Widener>(info, bits);
     Writer writer = open_writer(path, widener->info(), options);
-    return std::make_unique<ConvertingWriter>(
-        std::move(widener), std::move(writer),
-        "samples of " + std::to_string(info.format.bits) + " bits (these are of " + std::to_string(bits) +
-            " bits, every value times " + std::to_string(1 << (bits - info.format.bits)) + ")");
+    return std::make_unique<ConvertingWriter>(std::move(widener), std::move(writer),
+                                              "samples of " + count_of(info.format.bits, "bit") + " (these are of " +
+                                                  count_of(bits, "bit") + ", every value times " +
+                                                  std::to_string(1 << (bits - info.format.bits)) + ")");
   }
   if (const std::optional<NumberedName> names = NumberedName::parse(path);
       names && writes_picture(path, options.format)) {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "codec/base/limits.h"
 #include "io/video/part_writer.h"
 #include "io/video/plain_frames.h"
 #include "io/video/video_format_table.h"
@@ -188,8 +189,8 @@ class Y4mReader final : public PlainFrameReader {
     if (ahead.empty()) return false;
     const std::string frame = "frame " + std::to_string(frame_);
     if (ahead.size() < 6)
-      bad(source_->name(), frame + " is truncated: the input ends inside its FRAME line, after " +
-                               std::to_string(ahead.size()) + " bytes");
+      bad(source_->name(),
+          frame + " is truncated: the input ends inside its FRAME line, after " + count_of(ahead.size(), "byte"));
     if (ahead.substr(0, 5) != "FRAME" || (ahead[5] != '\n' && ahead[5] != ' '))
       bad(source_->name(), frame + " begins with " + quoted(ahead) + " instead of FRAME");
     std::size_t end = 5;
@@ -205,7 +206,7 @@ class Y4mReader final : public PlainFrameReader {
   void check_whole(std::uint64_t got) const {
     if (got != frame_bytes_)
       bad(source_->name(), "frame " + std::to_string(frame_) + " is truncated: " + std::to_string(got) + " of " +
-                               std::to_string(frame_bytes_) + " bytes");
+                               count_of(frame_bytes_, "byte"));
   }
 };
 

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <new>
 
+#include "codec/base/limits.h"
 #include "trivelet/error.h"
 
 namespace trivelet::io {
@@ -143,9 +144,9 @@ std::string ChildProcess::wait() {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory && is_limited_) throw std::bad_alloc();
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
-    return "it needs more than the " + std::to_string(memory_) + " bytes of memory that it may take";
+    return "it needs more than the " + count_of(memory_, "byte") + " of memory that it may take";
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-    return "it takes more than the " + std::to_string(seconds_) + " seconds that it may";
+    return "it takes more than the " + count_of(seconds_, "second") + " that it may";
   if (WIFSIGNALED(status))
     return "it crashed (signal " + std::to_string(WTERMSIG(status)) + ", " + ::strsignal(WTERMSIG(status)) + ")";
   return WEXITSTATUS(status) == kFailed

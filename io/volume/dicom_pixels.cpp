@@ -261,11 +261,10 @@ void unpack_runs(const std::byte* data, std::size_t size, const DicomFile& d, co
   const std::size_t width = d.bits / 8;
   const std::size_t pixels = d.rows * d.columns;
   const std::size_t due = d.samples * width;
-  require(size >= 64, ErrorKind::kBadStream, name + ": a frame of run lengths of " + std::to_string(size) + " bytes");
+  require(size >= 64, ErrorKind::kBadStream, name + ": a frame of run lengths of " + count_of(size, "byte"));
   const std::size_t segments = little32(data);
-  require(
-      segments == due && segments <= 15, ErrorKind::kBadStream,
-      name + ": " + std::to_string(segments) + " segments of run lengths where " + std::to_string(due) + " are due");
+  require(segments == due && segments <= 15, ErrorKind::kBadStream,
+          name + ": " + count_of(segments, "segment") + " of run lengths where " + std::to_string(due) + " are due");
   for (std::size_t s = 0; s < segments; ++s) {
     const std::size_t begin = little32(data + 4 + 4 * s);
     const std::size_t end = s + 1 < segments ? little32(data + 8 + 4 * s) : size;
@@ -283,8 +282,7 @@ void unpack_runs(const std::byte* data, std::size_t size, const DicomFile& d, co
       made += n;
     }
     require(made == pixels, ErrorKind::kBadStream,
-            name + ": a segment of run lengths ends after " + std::to_string(made) + " of " + std::to_string(pixels) +
-                " bytes");
+            name + ": a segment of run lengths ends after " + std::to_string(made) + " of " + count_of(pixels, "byte"));
   }
 }
 
@@ -366,9 +364,9 @@ class GdcmFrames {
     require(s->columns == d.columns && s->rows == d.rows && s->samples == d.samples && s->bits <= d.bits,
             ErrorKind::kBadStream,
             name_ + ": its compressed pixels are " + std::to_string(s->columns) + " x " + std::to_string(s->rows) +
-                " of " + std::to_string(s->samples) + " samples of " + std::to_string(s->bits) +
-                " bits, its header promises " + std::to_string(d.columns) + " x " + std::to_string(d.rows) + " of " +
-                std::to_string(d.samples) + " of " + std::to_string(d.bits));
+                " of " + count_of(s->samples, "sample") + " of " + count_of(s->bits, "bit") + ", its header promises " +
+                std::to_string(d.columns) + " x " + std::to_string(d.rows) + " of " + std::to_string(d.samples) +
+                " of " + std::to_string(d.bits));
     return *s;
   }
 
@@ -419,9 +417,9 @@ class DecodedFeed final : public Feed {
     tail_ = in.rest("data behind the pixels", kMaxTailBytes);
     frame_bytes_ = d_.rows * d_.columns * d_.samples * (d_.bits / 8);
     const std::uint64_t all = frame_bytes_ * d_.frames;
-    require(frame_bytes_ < kHuge && all < kUndefined - 1, ErrorKind::kUnsupported,
-            name_ + ": " + std::to_string(all) +
-                " bytes of pixels once they are uncompressed; a DICOM file has room for 2^32");
+    require(
+        frame_bytes_ < kHuge && all < kUndefined - 1, ErrorKind::kUnsupported,
+        name_ + ": " + count_of(all, "byte") + " of pixels once they are uncompressed; a DICOM file has room for 2^32");
     check_memory(limits_, frame_bytes_, name_ + ": a frame");
     if (all % 2) tail_.insert(tail_.begin(), std::byte{0});
     head_ = plain(std::move(head), static_cast<std::uint32_t>(all + all % 2));
@@ -448,7 +446,7 @@ class DecodedFeed final : public Feed {
     require(dicom_syntax(d_.transfer_syntax)->coding != DicomCoding::kRunLength ||
                 frame_bytes_ / kMostTimes <= last - first,
             ErrorKind::kBadStream,
-            name_ + ": " + std::to_string(last - first) + " bytes of run lengths for a frame of " +
+            name_ + ": " + count_of(last - first, "byte") + " of run lengths for a frame of " +
                 std::to_string(frame_bytes_));
     frame_.resize(static_cast<std::size_t>(frame_bytes_));
     if (dicom_syntax(d_.transfer_syntax)->coding == DicomCoding::kRunLength) {
@@ -552,7 +550,7 @@ Opener decompressed_dicom(const FileToRead& file, const DicomFile& found, std::s
   check_bits(found, file.path);
   require(found.rows > 0 && found.columns > 0 && found.samples >= 1 && found.samples <= 4, ErrorKind::kBadStream,
           file.path + ": pictures of " + std::to_string(found.columns) + " x " + std::to_string(found.rows) + ", " +
-              std::to_string(found.samples) + " samples per pixel");
+              count_of(found.samples, "sample") + " per pixel");
   const GdcmAdapter* gdcm = coding == DicomCoding::kRunLength ? nullptr : gdcm_adapter(file.path);
   require(gdcm != nullptr || coding == DicomCoding::kRunLength, ErrorKind::kUnsupported,
           file.path + ": its pixels are compressed (" + syntax_text(found.transfer_syntax) +

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include "codec/base/limits.h"
+
 namespace trivelet::io {
 
 namespace {
@@ -108,7 +110,7 @@ class Misfits {
 
 std::string samples_text(const DicomFile& d) {
   return std::to_string(d.columns) + " x " + std::to_string(d.rows) + " pixels of " +
-         (d.samples > 1 ? std::to_string(d.samples) + " times " : "") + std::to_string(d.bits) + " bits" +
+         (d.samples > 1 ? std::to_string(d.samples) + " times " : "") + count_of(d.bits, "bit") +
          (d.is_signed ? ", signed" : "") + (d.big_endian ? ", big-endian" : "");
 }
 
@@ -283,8 +285,8 @@ std::size_t divide_volumes(std::vector<DicomSlice>& slices, std::size_t& matchin
 /// The number of volumes along a fourth axis, which slices that follow the volumes leave no place for.
 std::uint64_t fourth_axis(std::uint64_t volumes, bool followed, std::vector<std::string>& remarks) {
   if (volumes < 2 || !followed) return volumes;
-  remarks.push_back("the " + std::to_string(volumes) +
-                    " volumes stand one behind the other along the third axis, because files that fit none of them "
+  remarks.push_back("the " + count_of(volumes, "volume") +
+                    " stand one behind the other along the third axis, because files that fit none of them "
                     "follow (VolumeOptions::only_matching leaves these out and keeps the fourth axis)");
   return 1;
 }
@@ -303,8 +305,9 @@ void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<dou
   }
   for (std::size_t i = 0; i < gaps.size(); ++i)
     if (const double times = gaps[i] / usual; times > 1.9 && std::fabs(times - std::round(times)) < 0.05)
-      remarks.push_back(rounded(times - 1, 1) + " slices seem to be missing between " + printable(slices[i].file.name) +
-                        " and " + printable(slices[i + 1].file.name));
+      remarks.push_back(count_of(static_cast<std::uint64_t>(std::round(times - 1)), "slice", "seems", "seem") +
+                        " to be missing between " + printable(slices[i].file.name) + " and " +
+                        printable(slices[i + 1].file.name));
 }
 
 /// The step between slices of the usual distance. If the gantry was tilted, the line through the corners is not along

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "io/volume/dicom_samples.h"
 #include "io/volume/volume_input.h"
 
@@ -78,7 +79,7 @@ std::vector<std::uint8_t> serialise(const Envelope& envelope) {
     if (has_unused(f.order)) put_bytes(plain, f.unused.data(), f.unused.size());
   }
   require(plain.size() <= kMaxHeadBytes, ErrorKind::kUnsupported,
-          "headers of " + std::to_string(plain.size()) + " bytes; the limit is " + std::to_string(kMaxHeadBytes));
+          "headers of " + count_of(plain.size(), "byte") + "; the limit is " + std::to_string(kMaxHeadBytes));
   std::vector<std::uint8_t> out = {kEnvelopeVersion, 0};
   if (have_zlib()) {
     std::vector<std::uint8_t> packed = {kEnvelopeVersion, 1};
@@ -114,7 +115,7 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
   Envelope e;
   e.format = fields.text();
   const std::uint64_t files = fields.varint();
-  if (files < 1 || files > kMaxFiles) bad(std::to_string(files) + " files");
+  if (files < 1 || files > kMaxFiles) bad(count_of(files, "file"));
   for (std::uint64_t i = 0; i < files; ++i) {
     VolumeFile f;
     f.name = fields.text();
@@ -302,7 +303,7 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
   s.overwrite = overwrite;
   require(!s.envelope.files.empty(), ErrorKind::kBadStream, "a volume without files");
   require(s.envelope.files.size() == 1 || path != "-", ErrorKind::kBadArgument,
-          "a volume of " + std::to_string(s.envelope.files.size()) + " files cannot go to standard output");
+          "a volume of " + count_of(s.envelope.files.size(), "file") + " cannot go to standard output");
   for (std::size_t i = 0; i < s.envelope.files.size(); ++i)
     require((i == 0 && !s.folder()) || is_plain_name(s.envelope.files[i].name), ErrorKind::kBadStream,
             "the volume's file " + std::to_string(i) + " has a name that is none of a file: '" +
@@ -347,7 +348,7 @@ void VolumeWriter::finish() {
   while (s.at < s.envelope.files.size()) {
     if (!s.opened) s.open();
     require(s.left == 0, ErrorKind::kBadStream,
-            std::to_string(s.left) + " bytes of voxels are missing at the end of " + s.path_of(s.at));
+            count_of(s.left, "byte") + " of voxels are missing at the end of " + s.path_of(s.at));
     s.close();
   }
   if (s.header_last) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codec/base/limits.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -174,9 +175,8 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   VolumeInfo& info = layout.info;
   info.format = "metaimage";
   require(h.binary, ErrorKind::kUnsupported, file.path + ": voxels written as text (BinaryData = False) are not read");
-  require(
-      h.axes == h.size.size(), ErrorKind::kBadStream,
-      file.path + ": DimSize has " + std::to_string(h.size.size()) + " numbers for NDims = " + std::to_string(h.axes));
+  require(h.axes == h.size.size(), ErrorKind::kBadStream,
+          file.path + ": DimSize has " + count_of(h.size.size(), "number") + " for NDims = " + std::to_string(h.axes));
   std::string type = h.type;
   if (type.size() > 6 && type.ends_with("_ARRAY")) type.resize(type.size() - 6);
   const auto known =
@@ -184,7 +184,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   require(known != std::end(kMetaTypes), ErrorKind::kUnsupported,
           file.path + ": ElementType '" + h.type + "' cannot be coded");
   require(h.channels <= kMaxChannels, ErrorKind::kUnsupported,
-          file.path + ": " + std::to_string(h.channels) + " channels; at most 4 can be coded");
+          file.path + ": " + count_of(h.channels, "channel") + "; at most 4 can be coded");
   info.voxel.type = known->type;
   info.voxel.channels = static_cast<int>(h.channels);
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;

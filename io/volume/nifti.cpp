@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "codec/base/limits.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -232,7 +233,7 @@ VolumeLayout nifti_layout(const FileToRead& file) {
   if (const std::int64_t bits = h.short_at(h.at().datatype + 2);
       bits != 0 && bits != static_cast<std::int64_t>(8 * info.voxel.bytes()))
     layout.remarks.push_back("bitpix is " + std::to_string(bits) + ", but its data type has " +
-                             std::to_string(8 * info.voxel.bytes()) + " bits, which are taken");
+                             count_of(8 * info.voxel.bytes(), "bit") + ", which are taken");
   const double slope = h.real(h.at().slope, 0);
   if (slope != 0 && std::isfinite(slope) && std::isfinite(h.real(h.at().intercept, 0))) {
     info.slope = slope;

@@ -139,7 +139,7 @@ class InflateFeed final : public Feed {
     const std::size_t done = room - stream_.avail_out;
     unpacked_ += done;
     check_limit(unpacked_, most_, "unpacked",
-                input_.name() + ": compressed data of " + std::to_string(unpacked_) + " bytes or more");
+                input_.name() + ": compressed data of " + count_of(unpacked_, "byte") + " or more");
     return done;
   }
 

@@ -108,14 +108,13 @@ void VolumeInput::read_exactly(std::byte* data, std::size_t size, const char* wh
   const std::uint64_t start = position_;
   const std::size_t got = read(data, size);
   require(got == size, ErrorKind::kBadStream,
-          name_ + ": ends at byte " + std::to_string(start + got) + ", " + std::to_string(size - got) +
-              " bytes of the " + what + " are missing");
+          name_ + ": ends at byte " + std::to_string(start + got) + ", " + count_of(size - got, "byte") + " of the " +
+              what + " are missing");
 }
 
 void VolumeInput::append(std::vector<std::byte>& out, std::uint64_t size, const char* what) {
-  require(
-      size <= kMaxHeadBytes, ErrorKind::kBadStream,
-      name_ + ": " + std::to_string(size) + " bytes of " + what + "; the limit is " + std::to_string(kMaxHeadBytes));
+  require(size <= kMaxHeadBytes, ErrorKind::kBadStream,
+          name_ + ": " + count_of(size, "byte") + " of " + what + "; the limit is " + std::to_string(kMaxHeadBytes));
   while (size > 0) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, kBuffer));
     const std::size_t at = out.size();
@@ -161,7 +160,7 @@ std::vector<std::byte> VolumeInput::rest(const char* what, std::size_t limit) {
     const std::string_view text = ahead(1);
     if (text.empty()) return out;
     require(out.size() + text.size() <= limit, ErrorKind::kBadStream,
-            name_ + ": more than " + std::to_string(limit) + " bytes of " + what);
+            name_ + ": more than " + count_of(limit, "byte") + " of " + what);
     const auto* p = reinterpret_cast<const std::byte*>(text.data());
     out.insert(out.end(), p, p + text.size());
     consume(text.size());

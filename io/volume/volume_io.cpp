@@ -68,7 +68,7 @@ class LayoutReader final : public VolumeReader {
     const std::size_t got = anywhere_->read_at(position, data, bytes);
     require(got == bytes, ErrorKind::kBadStream,
             with_voxels_->name + ": ends at byte " + std::to_string(position + got) + ", " +
-                std::to_string(bytes - got) + " bytes of the voxels are missing");
+                count_of(bytes - got, "byte") + " of the voxels are missing");
   }
 
   Envelope envelope() override {
@@ -277,11 +277,10 @@ std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const Limits& limits)
   const std::string size = std::to_string(v.width) + "x" + std::to_string(v.height);
   const std::uint64_t scalars = static_cast<std::uint64_t>(v.width) * static_cast<std::uint64_t>(v.height) *
                                 static_cast<std::uint64_t>(v.voxel.channels);
-  check_limit(v.all_slices(), limits.frames, "frames", "a volume of " + std::to_string(v.all_slices()) + " slices");
-  check_limit(scalars, limits.samples, "samples", "slices of " + size + ", " + std::to_string(scalars) + " samples");
+  check_limit(v.all_slices(), limits.frames, "frames", "a volume of " + count_of(v.all_slices(), "slice"));
+  check_limit(scalars, limits.samples, "samples", "slices of " + size + ", " + count_of(scalars, "sample"));
   check_memory(limits, v.slice_bytes(), "a slice of " + size);
-  check_limit(layout.files.size(), limits.files, "files",
-              "a volume of " + std::to_string(layout.files.size()) + " files");
+  check_limit(layout.files.size(), limits.files, "files", "a volume of " + count_of(layout.files.size(), "file"));
   layout.limits = limits;
   return std::make_unique<LayoutReader>(std::move(layout));
 }
@@ -472,7 +471,7 @@ void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const
   std::uint64_t total = 1;
   for (const std::uint64_t n : size) {
     require(n >= 1 && n <= std::uint64_t{1} << 40, ErrorKind::kBadStream,
-            name + ": an axis of " + std::to_string(n) + " voxels (size " + text() + ")");
+            name + ": an axis of " + count_of(n, "voxel") + " (size " + text() + ")");
     require(total <= (std::uint64_t{1} << 48) / n, ErrorKind::kBadStream,
             name + ": " + text() + " are more than 2^48 voxels");
     total *= n;
@@ -618,8 +617,8 @@ void add_data_files(VolumeLayout& layout, const FileToRead& file, const std::vec
   header.open = file.open;
   layout.files.push_back(std::move(header));
   require(!names.empty() && bytes % names.size() == 0, ErrorKind::kBadStream,
-          file.path + ": " + std::to_string(bytes) + " bytes of voxels cannot be divided among " +
-              std::to_string(names.size()) + " files");
+          file.path + ": " + count_of(bytes, "byte") + " of voxels cannot be divided among " +
+              count_of(names.size(), "file"));
   std::unordered_set<std::string> seen;
   for (const std::string& name : names) {
     // A short header could make much of a small file otherwise; and decoding puts all files into one folder.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "codec/base/limits.h"
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
 
@@ -34,7 +35,7 @@ std::vector<std::string> nifti_texts(std::string_view head) {
   };
   second ? add(kFields2) : add(kFields1);
   const std::size_t header = second ? 540 : 348;
-  if (head.size() > header + 4) lines.push_back(std::to_string(head.size() - header - 4) + " bytes of extensions");
+  if (head.size() > header + 4) lines.push_back(count_of(head.size() - header - 4, "byte") + " of extensions");
   return lines;
 }
 
@@ -68,7 +69,7 @@ std::vector<std::string> dicom_texts(const VolumeFile& file) {
     const bool binary = e.vr[0] != 0 && std::strstr("US UL SS SL FL FD AT OB OW OF OD UN", e.vr) != nullptr;
     const bool text = !binary && std::all_of(value.begin(), value.end(),
                                              [](char c) { return c == '\0' || static_cast<unsigned char>(c) >= 9; });
-    lines.push_back(name + (text ? text_of(value) : std::to_string(value.size()) + " bytes"));
+    lines.push_back(name + (text ? text_of(value) : count_of(value.size(), "byte")));
   }
   return lines;
 }

@@ -197,7 +197,7 @@ TEST_F(VolumeFiles, one_series) {
     EXPECT_EQ(p.info.spacing, (std::array<double, 4>{0.25, 0.5, 5, 1}));
     std::string remarks;
     for (const std::string& r : p.remarks) remarks += r + "\n";
-    EXPECT_NE(remarks.find("1 slices seem to be missing between 4.dcm and 3.dcm"), std::string::npos) << remarks;
+    EXPECT_NE(remarks.find("1 slice seems to be missing between 4.dcm and 3.dcm"), std::string::npos) << remarks;
     EXPECT_EQ(remarks.find("tilted"), std::string::npos) << remarks;
     for (int i = 0; i < 5; ++i) expect_same(in + "/" + std::to_string(i) + ".dcm");
     EXPECT_FALSE(fs::exists(path("again/" + in + "/notes.txt")));

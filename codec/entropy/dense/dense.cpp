@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "codec/base/lane_sums.h"
+#include "codec/base/limits.h"
 #include "codec/entropy/dense/dense_passes.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/transform/zero_patches.h"
@@ -301,7 +302,7 @@ void DenseDecoder::State::plan(const BlockGrid& grid, const SubbandTable& target
       const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
       const LayeredSegment& r = segments[s];
       require(r.top <= kMaxPlanes, ErrorKind::kBadStream,
-              "a segment of " + std::to_string(r.top) + " planes, at most 30 are possible");
+              "a segment of " + count_of(r.top, "plane") + ", at most 30 are possible");
       int own = r.parts.empty() ? 2 * r.top : r.parts.back().low;
       const int parent = grid.families()[static_cast<std::size_t>(b)].parent;
       const auto depend = [&](std::size_t on) {

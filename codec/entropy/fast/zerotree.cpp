@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "codec/base/limits.h"
 #include "codec/base/simd.h"
 #include "codec/entropy/fast/zerotree_kernels.h"
 #include "codec/transform/quantiser.h"
@@ -584,8 +585,8 @@ void BlockDecoder::State::decode(const BlockGrid& grid, const SubbandTable& targ
                                           ", temporal band " + std::to_string(b) + ", resolution " + std::to_string(k) +
                                           ", plane " + std::to_string(plane) +
                                           (padded ? ": the padding of the part is not zero"
-                                                  : ": the bits need " + std::to_string(used) +
-                                                        " bytes, the part has " + std::to_string(bits[s].size)));
+                                                  : ": the bits need " + count_of(used, "byte") + ", the part has " +
+                                                        std::to_string(bits[s].size)));
       }
     }
 

@@ -147,7 +147,7 @@ std::vector<FoundSegment> indexed_segments(const SegmentReader& reader, std::spa
     offset += lengths[i];
   }
   require(offset >= reader.size() || lengths.empty(), ErrorKind::kBadArgument,
-          "the index covers " + std::to_string(offset) + " bytes of a stream of " + std::to_string(reader.size()));
+          "the index covers " + count_of(offset, "byte") + " of a stream of " + std::to_string(reader.size()));
   return all;
 }
 

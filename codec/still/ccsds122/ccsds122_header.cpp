@@ -2,6 +2,7 @@
 // writing. Reserved bits are written as 0 and ignored when read.
 #include <bit>
 
+#include "codec/base/limits.h"
 #include "codec/still/ccsds122/ccsds122.h"
 
 namespace trivelet::ccsds122 {
@@ -14,7 +15,7 @@ class Reader {
 
   void need(int bytes) {
     if (bytes_.size() < position_ / 8 + static_cast<std::size_t>(bytes))
-      fail(ErrorKind::kBadStream, "segment header cut off after " + std::to_string(bytes_.size()) + " bytes");
+      fail(ErrorKind::kBadStream, "segment header cut off after " + count_of(bytes_.size(), "byte"));
   }
   template <class T>
   void field(int bits, T& value) {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "codec/base/fuzzing.h"
+#include "codec/base/limits.h"
 #include "codec/still/ccsds122/ccsds122.h"
 
 namespace trivelet::ccsds122 {
@@ -43,9 +44,8 @@ std::vector<std::uint32_t> read_index(std::span<const std::byte> bytes) {
   require(bytes.size() >= 16 && std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0, ErrorKind::kBadStream,
           "not a segment index: it does not begin with C122IDX1");
   const std::size_t count = get32(bytes, 8);
-  require(
-      (bytes.size() - 16) / 4 == count && bytes.size() % 4 == 0, ErrorKind::kBadStream,
-      "segment index of " + std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count) + " segments");
+  require((bytes.size() - 16) / 4 == count && bytes.size() % 4 == 0, ErrorKind::kBadStream,
+          "segment index of " + count_of(bytes.size(), "byte") + " cannot hold " + count_of(count, "segment"));
   require(checks_are_believed || get32(bytes, bytes.size() - 4) == crc32(bytes.first(bytes.size() - 4)),
           ErrorKind::kBadStream, "segment index is damaged: its checksum differs");
   std::vector<std::uint32_t> lengths(count);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codec/base/limits.h"
 #include "codec/still/ccsds122/ccsds122_segment.h"
 #include "codec/still/ccsds122/ccsds122_sequence.h"
 
@@ -215,7 +216,7 @@ void finish_report(const std::uint8_t* stream, std::uint64_t stream_bytes, std::
     report.limited = limit <= there;
     if (!report.limited) {
       report.state = SegmentState::kCut;
-      report.message = "cut off after " + std::to_string(report.bytes) + " bytes";
+      report.message = "cut off after " + count_of(report.bytes, "byte");
     }
   } else {
     const std::uint64_t used = (position + 7) / 8 - report.offset;
@@ -227,7 +228,7 @@ void finish_report(const std::uint8_t* stream, std::uint64_t stream_bytes, std::
       report.message = "the padding at its end is cut off";
     } else if (length && bytes != length) {
       report.state = SegmentState::kDamaged;
-      report.message = "its data end after " + std::to_string(bytes) + " of " + std::to_string(length) + " bytes";
+      report.message = "its data end after " + std::to_string(bytes) + " of " + count_of(length, "byte");
       bytes = length;
     }
     report.bytes = static_cast<std::uint32_t>(bytes);

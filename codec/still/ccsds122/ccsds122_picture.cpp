@@ -119,7 +119,7 @@ class PictureAssembly {
     // The transform needs three rows of blocks, so shorter remains are padded.
     high_ = static_cast<int>(std::max<std::uint64_t>(rows, 3));
     const std::uint64_t samples = blocks() * 64;
-    check_limit(samples, limits.samples, "samples", "a picture of " + std::to_string(samples) + " samples");
+    check_limit(samples, limits.samples, "samples", "a picture of " + count_of(samples, "sample"));
     check_memory(limits, samples * 10 + list.used_memory(), "the picture");
     find_constant();
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "codec/base/limits.h"
 #include "trivelet/error.h"
 
 namespace trivelet::ccsds122 {
@@ -45,7 +46,7 @@ std::vector<std::uint32_t> allocate_bytes(std::span<const std::vector<CutPoint>>
     hull_edges(points[s], s, edges);
   }
   require(spent <= total_bytes, ErrorKind::kBadArgument,
-          "headers and DC data need " + std::to_string(spent) + " bytes, more than the limit of " +
+          "headers and DC data need " + count_of(spent, "byte") + ", more than the limit of " +
               std::to_string(total_bytes) + " for the whole stream; use larger segments or a higher rate");
   // Steepest first. The hull is concave, so a segment's edges keep their order; the stable sort keeps it on ties.
   std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.slope > b.slope; });

@@ -79,8 +79,7 @@ bool usual_size(const SegmentHeader& header, const SegmentHeader& first) {
 int usual_depth(const SegmentHeader& first) { return first.bits + (first.custom_weights ? first.shifts()[9] : 3); }
 
 void SegmentList::check_blocks(std::uint64_t blocks) const {
-  check_limit(blocks, limits_.samples / 64, "samples",
-              "a picture of " + std::to_string(blocks) + " blocks of 64 samples");
+  check_limit(blocks, limits_.samples / 64, "samples", "a picture of " + count_of(blocks, "block") + " of 64 samples");
   check_work(limits_, blocks * 64, stream_bytes_);
 }
 

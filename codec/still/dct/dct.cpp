@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "codec/base/limits.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/still/dct/dct_scan.h"
 #include "codec/still/vstc/vstc_model.h"
@@ -130,7 +131,7 @@ std::vector<std::byte> encode(const still::Image& image, const Params& params, T
         const int v = image.sample(c, x, y);
         if (v >> image.format.bits != 0)
           fail(ErrorKind::kBadArgument,
-               "sample " + std::to_string(v) + " does not fit " + std::to_string(image.format.bits) + " bits");
+               "sample " + std::to_string(v) + " does not fit " + count_of(image.format.bits, "bit"));
       }
     struct Pair {
       std::uint32_t run;
@@ -170,7 +171,7 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   const still::Header& header = file.header;
   require(header.codec == still::Codec::kDct, ErrorKind::kUnsupported, "the stream is of another codec than dct");
   require(header.format.bits >= 8, ErrorKind::kBadStream,
-          std::to_string(header.format.bits) + " bits per sample; dct has 8 to 16");
+          count_of(header.format.bits, "bit") + " per sample; dct has 8 to 16");
   require(header.parameters[0] <= 51, ErrorKind::kBadStream,
           "QP " + std::to_string(header.parameters[0]) + " is above 51");
   // bytes: the picture, its levels, and two copies of a plane in the transform
@@ -191,7 +192,7 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
     std::uint64_t pairs = 0;
     for (int i = 0; i < 32; ++i) pairs = 2 * pairs + io.plain(false);
     require(pairs <= count, ErrorKind::kBadStream,
-            std::to_string(pairs) + " levels in a plane of " + std::to_string(count) + " samples");
+            count_of(pairs, "level") + " in a plane of " + count_of(count, "sample"));
     std::vector<std::int32_t> levels;
     runs.mean = magnitudes.mean = 0;
     for (; pairs > 0; --pairs) {

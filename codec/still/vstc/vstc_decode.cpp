@@ -1,6 +1,7 @@
 // VSTC's decoder: parses and reconstructs block by block (VSTC.md).
 #include <string>
 
+#include "codec/base/limits.h"
 #include "codec/still/vstc/vstc.h"
 #include "codec/still/vstc/vstc_io.h"
 #include "codec/still/vstc/vstc_picture.h"
@@ -14,7 +15,7 @@ still::Image decode(std::span<const std::byte> bytes, const DecodeParams& params
   require(h.codec == still::Codec::kVstc, ErrorKind::kUnsupported, "the stream is of another codec than vstc");
   const int log2_block = h.parameters[0], qp = h.parameters[1];
   require(h.format.bits >= 8 && h.format.bits <= 12, ErrorKind::kBadStream,
-          std::to_string(h.format.bits) + " bits per sample; vstc has 8 to 12");
+          count_of(h.format.bits, "bit") + " per sample; vstc has 8 to 12");
   require(log2_block >= 4 && log2_block <= 6, ErrorKind::kBadStream,
           "block size 2^" + std::to_string(log2_block) + " is not defined; 4 to 6 are");
   require(qp <= 51, ErrorKind::kBadStream, "QP " + std::to_string(qp) + " is above 51");

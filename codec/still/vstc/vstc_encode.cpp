@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "codec/base/limits.h"
 #include "codec/still/vstc/vstc.h"
 #include "codec/still/vstc/vstc_search.h"
 #include "codec/still/vstc/vstc_wave.h"
@@ -37,7 +38,7 @@ std::vector<Plane> padded_source(const still::Image& image, const Picture& pictu
       for (int x = 0; x < p.width; ++x)
         if (row[x] > most)
           fail(ErrorKind::kBadArgument,
-               "sample " + std::to_string(row[x]) + " does not fit " + std::to_string(image.format.bits) + " bits");
+               "sample " + std::to_string(row[x]) + " does not fit " + count_of(image.format.bits, "bit"));
       std::fill(row + p.width, row + p.coded_width, row[p.width - 1]);
     }
   }

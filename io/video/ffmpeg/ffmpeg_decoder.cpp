@@ -19,6 +19,7 @@ typedef struct CUstream_st* CUstream;
 #include <libavutil/hwcontext_cuda.h>
 }
 
+#include "codec/base/limits.h"
 #include "io/video/ffmpeg/ffmpeg_extras.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 #include "io/video/ffmpeg/ffmpeg_side_streams.h"
@@ -156,7 +157,7 @@ PictureDecoder::PictureDecoder(const std::string& path, Source source, const std
           name_ + " " + cut_short() + " (ReaderOptions::recover takes what is there)");
   open_input(path, demuxer, options);
   if (may_be_whole && has_all_samples()) {
-    if (complaints_) complaints_->add("its end", std::to_string(missing_bytes_) + " bytes without samples are missing");
+    if (complaints_) complaints_->add("its end", count_of(missing_bytes_, "byte") + " without samples are missing");
     missing_bytes_ = 0;
   }
   require(recover_ || missing_bytes_ == 0, ErrorKind::kBadStream,
@@ -504,7 +505,7 @@ std::string PictureDecoder::place() const {
 }
 
 std::string PictureDecoder::cut_short() const {
-  return "is cut short: " + std::to_string(missing_bytes_) + " bytes are missing at its end";
+  return "is cut short: " + count_of(missing_bytes_, "byte", "is", "are") + " missing at its end";
 }
 
 std::vector<PictureDecoder::Entry> PictureDecoder::entries(std::int64_t ticks) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "codec/base/limits.h"
 #include "io/source.h"
 
 namespace trivelet::io {
@@ -232,13 +233,15 @@ PictureFile describe_psd(const InputBytes& file) {
     const std::uint64_t name = number(at + 6, 1) / 2 * 2 + 2;
     const std::uint64_t size = number(at + 6 + name, 4);
     const std::uint64_t resource = number(at + 4, 2);
-    if (resource == kProfile) picture.left_out.push_back("colour profile (ICC, " + std::to_string(size) + " bytes)");
+    if (resource == kProfile) picture.left_out.push_back("colour profile (ICC, " + count_of(size, "byte") + ")");
     for (const auto& [which, what] : kTexts)
       if (resource == which) picture.left_out.emplace_back(what);
     at += 6 + name + 4 + size + size % 2;
   }
   const auto count = static_cast<std::int16_t>(number(layers, 4) > 0 ? number(layers + 8, 2) : 0);
-  if (count != 0) picture.left_out.push_back(std::to_string(std::abs(count)) + " layers, of which it is the sum");
+  if (count != 0)
+    picture.left_out.push_back(count_of(static_cast<std::uint64_t>(std::abs(count)), "layer") +
+                               ", of which it is the sum");
   return picture;
 }
 
@@ -599,7 +602,7 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
       av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX) != nullptr || (file && turn_of(file->orientation));
   if (file && file->orientation > 8) all.push_back("orientation " + std::to_string(file->orientation));
   if (const AVFrameSideData* profile = av_frame_get_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE))
-    all.push_back("colour profile (ICC, " + std::to_string(profile->size) + " bytes)");
+    all.push_back("colour profile (ICC, " + count_of(profile->size, "byte") + ")");
   // Of JPEG in CMYK or YCCK FFmpeg makes RGB or YUV that is opaque; JPEG has no alpha.
   if (coded.codec_id == AV_CODEC_ID_MJPEG && (frame.format == AV_PIX_FMT_GBRAP || frame.format == AV_PIX_FMT_YUVA444P))
     all.emplace_back(kCmyk);

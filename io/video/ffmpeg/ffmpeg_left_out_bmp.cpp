@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "codec/base/limits.h"
 #include "io/source.h"
 #include "io/video/ffmpeg/ffmpeg_left_out.h"
 
@@ -101,7 +102,7 @@ PictureFile describe_bmp(const InputBytes& file) {
   if (header >= kV5Header) {
     const std::uint32_t colours = bytes.number(14 + 56, 4);
     if (colours == kEmbedded)
-      picture.left_out.push_back("colour profile (ICC, " + std::to_string(bytes.number(14 + 116, 4)) + " bytes)");
+      picture.left_out.push_back("colour profile (ICC, " + count_of(bytes.number(14 + 116, 4), "byte") + ")");
     if (colours == kLinked) picture.left_out.emplace_back("the name of a colour profile");
   }
   const std::uint32_t coding = bytes.number(30, 4);

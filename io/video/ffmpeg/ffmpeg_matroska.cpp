@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/base/bytes.h"
+#include "codec/base/limits.h"
 #include "codec/format/container.h"
 #include "codec/format/stream_layout.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
@@ -73,7 +74,7 @@ class MatroskaOutput final : public StreamOutput {
     require(parse_box_header(buffer_.data(), box), ErrorKind::kBadStream, "the stream for " + name_ + " is damaged");
     constexpr std::uint64_t kMost = INT_MAX / 2;  // libavformat counts with int
     require(box.length < kMost, ErrorKind::kUnsupported,
-            name_ + ": a GOP of " + std::to_string(box.length) + " bytes is too large for a packet; the limit is " +
+            name_ + ": a GOP of " + count_of(box.length, "byte") + " is too large for a packet; the limit is " +
                 std::to_string(kMost));
     return kBoxHeaderBytes + static_cast<std::size_t>(box.length);
   }
@@ -167,7 +168,7 @@ class MatroskaOutput final : public StreamOutput {
 
   void open() {
     require(head_.size() <= kMaxHeaderBytes, ErrorKind::kUnsupported,
-            name_ + ": " + std::to_string(head_.size()) + " bytes before the first GOP; Matroska gets at most " +
+            name_ + ": " + count_of(head_.size(), "byte") + " before the first GOP; Matroska gets at most " +
                 std::to_string(kMaxHeaderBytes));
     MemorySource source(head_.data(), head_.size());
     std::uint64_t bytes_read = 0;

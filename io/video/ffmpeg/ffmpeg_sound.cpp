@@ -2,6 +2,7 @@
 
 #include "io/video/ffmpeg/ffmpeg_sound.h"
 
+#include "codec/base/limits.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 
 #include <algorithm>
@@ -171,7 +172,7 @@ void SoundCoder::open_encoder(const std::string& codec, bool global_header) {
   const int code = avcodec_open2(&c, encoder, nullptr);
   if (code < 0)
     av_fail(code,
-            name_ + ": " + codec + " does not take " + std::to_string(channels) + " channels at " +
+            name_ + ": " + codec + " does not take " + count_of(channels, "channel") + " at " +
                 std::to_string(decoder_->sample_rate) + " Hz",
             ErrorKind::kUnsupported, log_.take());
   SwrContext* resampler = nullptr;
