@@ -2,8 +2,10 @@
 // "Definition of NRRD File Format", teem.sourceforge.net/nrrd/format.html.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codec/base/limits.h"
+#include "io/volume/nrrd_encoding.h"
 #include "io/volume/volume_input.h"
 
 namespace trivelet::io {
@@ -210,16 +212,25 @@ NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
   return h;
 }
 
+/// The coordinates of the patient that a header names; none of others.
+struct PatientSpace {
+  bool left = false, right = false, mixed = false;
+  explicit PatientSpace(const std::string& space)
+      : left(space == "left-posterior-superior" || space == "lps"),
+        right(space == "right-anterior-superior" || space == "ras"),
+        mixed(space == "left-anterior-superior" || space == "las") {}
+  bool is_known() const { return left || right || mixed; }
+};
+
 void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   info.has_other_place = !h.origin.empty() || !h.directions.empty();
   // The three spatial axes must be the first three for a matrix from our coordinates.
   if (h.directions.size() < first_axis + 3 || h.origin.size() != 3) return;
   for (std::size_t i = 0; i < 3; ++i)
     if (h.directions[first_axis + i].size() != 3) return;
-  const bool left = h.space == "left-posterior-superior" || h.space == "lps";
-  const bool right = h.space == "right-anterior-superior" || h.space == "ras";
-  const bool mixed = h.space == "left-anterior-superior" || h.space == "las";
-  if (!left && !right && !mixed) return;
+  const PatientSpace space(h.space);
+  if (!space.is_known()) return;
+  const bool left = space.left, right = space.right;
   const double sign[3] = {right ? 1.0 : -1.0, left ? -1.0 : 1.0, 1.0};
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t i = 0; i < 3; ++i) info.affine[4 * row + i] = sign[row] * h.directions[first_axis + i][row];
@@ -280,12 +291,25 @@ bool begins_with_values(const NrrdHeader& h) {
          kind == "complex" || kind == "list";
 }
 
+/// Of axes of values that stand among those of space.
+void remark_on_axes(VolumeLayout& layout, const NrrdHeader& h) {
+  if (!layout.info.has_other_place || !PatientSpace(h.space).is_known()) return;
+  std::size_t directions = 0;
+  for (const auto& d : h.directions) directions += d.size() == 3 ? 1 : 0;
+  const auto values = std::find_if(h.directions.begin(), h.directions.end(), [](const auto& d) { return d.empty(); });
+  if (directions < 3 || values == h.directions.end()) return;
+  layout.info.has_other_place = false;  // which this says, too
+  layout.remarks.push_back("axis " + std::to_string(values - h.directions.begin() + 1) +
+                           " has values and stands among those of space: files of other formats have the axes in the "
+                           "same order, with neither their directions nor their origin");
+}
+
 /// Of more values than a voxel has here.
 void remark_on_values(VolumeLayout& layout, const NrrdHeader& h) {
   if (!begins_with_values(h) || h.sizes[0] < 2) return;
   layout.info.has_other_place = false;  // which this says, too
-  layout.remarks.push_back("the first axis has " + std::to_string(h.sizes[0]) +
-                           " values and is none of space: files of other formats have it first as well, with neither "
+  layout.remarks.push_back("the first axis has " + count_of(h.sizes[0], "value") +
+                           " and is none of space: files of other formats have it first as well, with neither "
                            "the directions nor the origin of the others");
 }
 
@@ -320,10 +344,54 @@ std::uint64_t bytes_of_lines(const Opener& open, const std::string& name, std::u
   in->skip(start, "header");
   std::string line;
   for (std::uint64_t i = 0; i < lines; ++i) {
-    require(in->line(line), ErrorKind::kBadStream, name + ": has no " + std::to_string(lines) + " lines to skip");
+    require(in->line(line), ErrorKind::kBadStream, name + ": has no " + count_of(lines, "line") + " to skip");
     require(in->position() - start <= kMaxListBytes, ErrorKind::kBadStream, name + ": too many lines to skip");
   }
   return in->position() - start;
+}
+
+NrrdEncoding encoding_of(const NrrdHeader& h, const FileToRead& file) {
+  const std::optional<NrrdEncoding> found = nrrd_encoding(h.encoding);
+  const bool is_read = found && (*found != NrrdEncoding::kBzip2 || have_bzip2());
+  require(is_read, ErrorKind::kUnsupported,
+          file.path + ": NRRD encoding '" + printable(h.encoding.substr(0, 40)) + "'" +
+              (found ? ", for which this build has no libbz2" : "; only raw, gzip, text and bzip2 are read") +
+              ": convert it first, for example by 'unu save -f nrrd -e gzip'");
+  const bool is_converted = *found == NrrdEncoding::kText || *found == NrrdEncoding::kBzip2;
+  require(!is_converted || file.may_unpack, ErrorKind::kBadStream,
+          file.path + ": a stored header of voxels in another encoding than raw and gzip");
+  require(!is_converted || h.line_skip == 0, ErrorKind::kUnsupported,
+          file.path + ": line skip before voxels in the encoding " + h.encoding);
+  return *found;
+}
+
+/// Makes the files of text or bzip2 those of raw scalars.
+void convert(VolumeLayout& layout, const FileToRead& file, NrrdEncoding encoding) {
+  const bool is_text = encoding == NrrdEncoding::kText;
+  const bool swaps = is_text && bytes_of(layout.info.voxel.type) > 1;
+  for (FileLayout& f : layout.files) {
+    if (f.head_bytes == 0 && f.voxel_bytes > 0) {
+      f.open = raw_nrrd(file, f.open, encoding, {layout.info.voxel.type, f.voxel_bytes}, 0, {});
+      f.converted = true;
+      continue;
+    }
+    bool gzip = false;
+    const auto in = open_input(f.open, file.path, gzip, file.limits);
+    std::vector<std::byte> head;
+    if (f.voxel_bytes > 0)
+      in->append(head, f.head_bytes, "header");
+    else
+      head = in->rest("header", kMaxHeadBytes);
+    head = raw_nrrd_header(head, swaps);
+    const std::uint64_t old_bytes = std::exchange(f.head_bytes, f.voxel_bytes > 0 ? head.size() : 0);
+    if (f.voxel_bytes > 0)
+      f.open = raw_nrrd(file, f.open, encoding, {layout.info.voxel.type, f.voxel_bytes}, old_bytes, std::move(head));
+    else
+      f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(std::move(head)));
+    f.converted = true;
+  }
+  layout.remarks.push_back(std::string("its voxels are ") + (is_text ? "text" : "compressed by bzip2") +
+                           " and come back raw, under a header that says so");
 }
 
 }  // namespace
@@ -337,32 +405,28 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   const auto in = open_input(file.open, file.path, whole_gzip, file.limits);
   require(is_nrrd(in->ahead(8)), ErrorKind::kBadStream, file.path + ": is no NRRD file");
   const NrrdHeader h = read_header(*in, file.limits);
-  require(
-      h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
-      file.path + ": " + std::to_string(h.sizes.size()) + " sizes for " + std::to_string(h.dimension) + " dimensions");
+  require(h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
+          file.path + ": " + count_of(h.sizes.size(), "size") + " for " + count_of(h.dimension, "dimension"));
   require(!h.type.empty() && !h.encoding.empty(), ErrorKind::kBadStream, file.path + ": type or encoding is missing");
-  Packing packing = Packing::kNone;
-  if (h.encoding == "gzip" || h.encoding == "gz")
-    packing = Packing::kGzip;
-  else
-    require(h.encoding == "raw", ErrorKind::kUnsupported,
-            file.path + ": NRRD encoding '" + h.encoding +
-                "'; only raw and gzip are read: convert it first, for example by 'unu save -f nrrd -e gzip'");
+  const NrrdEncoding encoding = encoding_of(h, file);
+  const Packing packing = encoding == NrrdEncoding::kGzip ? Packing::kGzip : Packing::kNone;
   VolumeLayout layout;
   VolumeInfo& info = layout.info;
   info.format = "nrrd";
   info.voxel.type = parse_type(h.type, file.path);
-  require(h.has_endian || bytes_of(info.voxel.type) == 1, ErrorKind::kBadStream,
+  const bool is_text = encoding == NrrdEncoding::kText;
+  require(h.has_endian || bytes_of(info.voxel.type) == 1 || is_text, ErrorKind::kBadStream,
           file.path + ": the byte order (endian) of " + h.type + " is missing");
-  info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;
+  info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1 && !is_text;
   const std::size_t first_axis = begins_with_values(h) && h.sizes[0] >= 2 && h.sizes[0] <= 4 ? 1 : 0;
   if (first_axis > 0) info.voxel.channels = static_cast<int>(h.sizes[0]);
   set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
   set_geometry(info, h, first_axis);
   set_units(layout, h, first_axis);
   if (first_axis == 0) remark_on_values(layout, h);
+  remark_on_axes(layout, h);
 
-  require(h.byte_skip >= 0 || packing == Packing::kNone, ErrorKind::kUnsupported,
+  require(h.byte_skip >= 0 || encoding == NrrdEncoding::kRaw, ErrorKind::kUnsupported,
           file.path + ": byte skip -1 in compressed data");
   const std::uint64_t bytes = info.bytes();
   std::uint64_t lines_bytes = 0;  // of all files
@@ -378,7 +442,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
             file.path + ": more than " + std::to_string(kMaxListBytes) + " bytes of lines to skip in its data files");
     if (h.byte_skip > 0) {
       // In compressed data the bytes to skip are inside the compression, and an envelope has no place for them.
-      require(packing == Packing::kNone, ErrorKind::kUnsupported, name + ": byte skip in compressed data");
+      require(encoding == NrrdEncoding::kRaw, ErrorKind::kUnsupported, name + ": byte skip in compressed data");
       f.head_bytes += static_cast<std::uint64_t>(h.byte_skip);
     } else if (h.byte_skip < 0) {
       const auto size = open()->size();
@@ -391,11 +455,11 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
                 std::to_string(kMaxHeadBytes));
     layout.files.push_back(std::move(f));
   };
-  if (h.data_file.empty()) {
+  if (h.data_file.empty())
     add(file.name, file.open, in->position(), bytes);
-    return layout;
-  }
-  add_data_files(layout, file, data_files(h, file.path, file.limits), bytes, add);
+  else
+    add_data_files(layout, file, data_files(h, file.path, file.limits), bytes, add);
+  if (encoding == NrrdEncoding::kText || encoding == NrrdEncoding::kBzip2) convert(layout, file, encoding);
   return layout;
 }
 

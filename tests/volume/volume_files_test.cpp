@@ -1,5 +1,6 @@
 // Volume files: the readers of headers, and byte-exact round trips of files.
 #include <cstring>
+#include <limits>
 
 #include "tests/support/volume_files_support.h"
 
@@ -465,6 +466,80 @@ TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
     for (std::size_t end = 99; end < 60000; end += 100) lines.files[i].head[end] = std::byte{'\n'};
   }
   EXPECT_THROW(io::volume_info(lines), Error);
+}
+
+// Text has numbers between white space and commas; the file comes back raw.
+TEST_F(VolumeFiles, nrrd_of_text) {
+  const std::string begin = "NRRD0004\n# a remark\ntype: short\ndimension: 3\nsizes: 2 2 2\nEncoding: TXT\n";
+  const std::vector<std::int16_t> due = {1, -2, 3, 32767, -32768, 0, 7, 8};
+  const auto bytes_of = [](const auto& values) {
+    VolumeBytes b(values.size() * sizeof values[0]);
+    std::memcpy(b.data(), values.data(), b.size());
+    return b;
+  };
+  const std::string numbers = " 1 -2\t+3,32767\r\n-32768 , 0\n7.0 8\n\n";
+  save("t.nrrd", begin + "\n" + numbers);
+  const Passed p = pass("t.nrrd", "t.nrrd");
+  EXPECT_EQ(p.voxels, bytes_of(due));
+  ASSERT_EQ(p.remarks.size(), 1u);
+  EXPECT_EQ(p.remarks[0].rfind("its voxels are text and come back raw", 0), 0u) << p.remarks[0];
+  const std::string head =
+      "NRRD0004\n# a remark\ntype: short\ndimension: 3\nsizes: 2 2 2\nencoding: raw\nendian: little\n";
+  EXPECT_EQ(load("again/t.nrrd"), bytes(head + "\n") + bytes_of(due));
+  // A byte order means nothing for text.
+  save("e.nrrd", begin + "endian: big\n\n" + numbers);
+  EXPECT_EQ(pass("e.nrrd", "e.nrrd").voxels, bytes_of(due));
+  // In a file of its own, with Windows' line ends.
+  save("t.nhdr", begin + "data file: t.txt\r\nkey:=encoding: no field\r\n");
+  save("t.txt", numbers);
+  EXPECT_EQ(pass("t.nhdr", "t.nhdr").voxels, bytes_of(due));
+  EXPECT_EQ(load("again/t.txt"), bytes_of(due));
+  EXPECT_EQ(load("again/t.nhdr"), bytes(head + "data file: t.txt\r\nkey:=encoding: no field\r\n"));
+
+  const std::vector<float> reals = {0.1f, -1e-30f, std::numeric_limits<float>::infinity(), 3.0f};
+  save("f.nrrd", std::string("NRRD0001\ntype: float\ndimension: 1\nsizes: 4\nencoding: ascii\n\n0.1 -1e-30 inf 3"));
+  EXPECT_EQ(pass("f.nrrd", "f.nrrd").voxels, bytes_of(reals));
+
+  for (const char* wrong :
+       {"1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 x", "1 2 3 4 5 6 7 32768", "1 2 3 4 5 6 7 8.5"}) {
+    save("w.nrrd", begin + "\n" + wrong);
+    try {
+      (void)pass("w.nrrd", "w.nrrd");
+      ADD_FAILURE() << wrong;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << wrong << ": " << e.what();
+    }
+  }
+  save("h.nrrd", std::string("NRRD0001\ntype: uchar\ndimension: 1\nsizes: 1\nencoding: hex\n\nff"));
+  EXPECT_THROW(io::open_volume(path("h.nrrd"), {}), Error);
+}
+
+// Compressed by Python's bz2: 27 scalars, in two streams.
+TEST_F(VolumeFiles, nrrd_of_bzip2) {
+  const std::string head = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 3 3 3\nencoding: bzip2\n\n";
+  VolumeBytes packed;
+  for (const char* hex :
+       {"425a6839314159265359cebe5f3e0000007fb564204020240020004400200004200020400000200400200020002283468d36a610a64c4c"
+        "832304df059d11f113a0799e27e2ee48a70a1219d7cbe7c0",
+        "425a683931415926535938e201f8000001a4b92000400020004000040000200400200021934c08602f28e5c2ee48a70a12071c403f00"})
+    for (const char* c = hex; *c != 0; c += 2)
+      packed.push_back(static_cast<std::byte>(std::stoi(std::string(c, 2), nullptr, 16)));
+  save("b.nrrd", bytes(head) + packed);
+  const auto open = [&](const std::string& name) { return io::open_volume(path(name), {}); };
+  try {
+    VolumeBytes due;
+    for (int i = 0; i < 27; ++i) due.push_back(static_cast<std::byte>(i * i));
+    EXPECT_EQ(pass("b.nrrd", "b.nrrd").voxels, due);
+    const std::string raw = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 3 3 3\nencoding: raw\n\n";
+    EXPECT_EQ(load("again/b.nrrd"), bytes(raw) + due);
+    packed.pop_back();
+    save("c.nrrd", bytes(head) + packed);
+    EXPECT_THROW(pass("c.nrrd", "c.nrrd"), Error);
+  } catch (const Error& e) {  // named by a build without libbz2
+    EXPECT_EQ(e.kind(), ErrorKind::kUnsupported) << e.what();
+    EXPECT_NE(std::string(e.what()).find("libbz2"), std::string::npos) << e.what();
+    EXPECT_THROW(open("b.nrrd"), Error);
+  }
 }
 
 }  // namespace

@@ -155,6 +155,14 @@ def test_nrrd_of_values(folder):
         check("not named as" not in other or count == 1, f"{count} values: the space is named: {other}")
         run("decode", folder / "v.tvl", folder / "again.nrrd", "-y")
         check((folder / "again.nrrd").read_bytes() == (folder / "d.nrrd").read_bytes(), f"{count} values: another file")
+    # Values between the axes of space: the space is named, and the remark says what the matter is.
+    head = ["NRRD0005", "type: uint8", "dimension: 4", "space: left-posterior-superior", "sizes: 5 4 2 3",
+            "space directions: (2,0,0) (0,2,0) none (0,0,3)", "space origin: (1,2,3)", "encoding: raw"]  # fmt: skip
+    (folder / "d.nrrd").write_bytes("\n".join(head).encode() + b"\n\n" + bytes(120))
+    said = run("encode", folder / "d.nrrd", folder / "v.tvl", "-y")
+    other = run("decode", folder / "v.tvl", folder / "d.nii", "-y")
+    for text in (said, other):
+        check("axis 3 has values and stands among those of space" in text and "not named as" not in text, f"between: {text}")
     # Where no axis has a direction, kinds alone say what the first one is.
     for kinds, size in (("space space space", "3x5x4, uint8"), ("", "3x5x4, uint8"), ("3-color domain domain", "5x4x1")):
         head = ["NRRD0005", "type: uint8", "dimension: 3", "sizes: 3 5 4", "space dimension: 3", "space directions: none none none"]
