@@ -154,7 +154,7 @@ std::vector<BatchPart> volume_parts(const std::string& path, const EncodeOptions
     if (counts[s.number] > 1) number += "-" + std::to_string(++seen[s.number]);
     for (char& c : number)
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '-';
-    part.choice = s.uid.empty() ? s.number : s.uid;
+    part.choice = s.uid.empty() ? io::kSeriesWithoutUid : s.uid;
     part.suffix = "_series-" + number;
     part.text = "series " + number + (s.description.empty() ? "" : ", '" + log::printable(s.description) + "'");
     part.files = std::move(s.files);

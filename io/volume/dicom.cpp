@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 
+#include "codec/base/limits.h"
 #include "io/volume/dicom.h"
 #include "io/volume/dicom_elements.h"
 #include "io/volume/dicom_pixels.h"
@@ -241,7 +242,7 @@ bool has_old_planes(const DicomSlice& s) {
 void set_type(VolumeInfo& info, const DicomSlice& s) {
   const DicomFile& d = s.found;
   require(d.samples >= 1 && d.samples <= 4, ErrorKind::kUnsupported,
-          s.file.path + ": " + std::to_string(d.samples) + " samples per pixel");
+          s.file.path + ": " + count_of(d.samples, "sample") + " per pixel");
   require(d.rows > 0 && d.columns > 0, ErrorKind::kBadStream,
           s.file.path + ": Rows (0028,0010) or Columns (0028,0011) are missing or 0");
   info.format = "dicom";
@@ -305,9 +306,9 @@ FileLayout file_layout(const DicomSlice& s) {
   const DicomSamples samples = dicom_samples(d, from_stream ? s.file.order : dicom_order(d, s.file.path));
   f.voxel_bytes = samples.frame_bytes() * samples.frames;
   const std::uint64_t due = samples.file_frame_bytes() * samples.frames;
-  require(due <= d.pixel_bytes, ErrorKind::kBadStream,
-          s.file.path + ": " + std::to_string(d.pixel_bytes) + " bytes of pixels where " + std::to_string(due) +
-              " are due");
+  require(
+      due <= d.pixel_bytes, ErrorKind::kBadStream,
+      s.file.path + ": " + count_of(d.pixel_bytes, "byte") + " of pixels where " + std::to_string(due) + " are due");
   if (!from_stream && (samples.order != 0 || samples.has_unused())) f.samples = std::make_shared<DicomSamples>(samples);
   return f;
 }
@@ -498,8 +499,9 @@ std::vector<DicomSlice> read_slices(const std::vector<FileToRead>& files, const 
       if (!s.found.readable) uncompress(s);
       if (s.found.pixels_at == 0 && s.found.is_cut) fail_without_pixels(s);
     } catch (const Error& e) {
-      if (files.size() == 1 || !file.may_unpack || e.kind() != ErrorKind::kBadStream) throw;
-      require(options.only_matching, ErrorKind::kBadStream,
+      const bool is_of_file = e.kind() == ErrorKind::kBadStream || e.kind() == ErrorKind::kUnsupported;
+      if (files.size() == 1 || !file.may_unpack || !is_of_file) throw;
+      require(options.only_matching, e.kind(),
               std::string(e.what()) + "; VolumeOptions::only_matching leaves such files out");
       remarks.push_back(std::string(e.what()) + "; it is left out");
       continue;

@@ -15,7 +15,7 @@ std::string text_of(const SeriesInFolder& s) {
   if (s.slices != s.files.size())
     text += " in " + std::to_string(s.files.size()) + (s.files.size() == 1 ? " file" : " files");
   if (!s.description.empty()) text += ", '" + short_text(s.description) + "'";
-  return text + (s.uid.empty() ? ", no UID; alone in a folder it can be taken" : ", UID " + short_text(s.uid));
+  return text + (s.uid.empty() ? std::string(", no UID ('") + kSeriesWithoutUid + "')" : ", UID " + short_text(s.uid));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ void choose_series(std::vector<DicomSlice>& slices, const std::string& wanted, c
   std::vector<const SeriesInFolder*> chosen;
   const auto number = parse_whole(wanted);
   for (const SeriesInFolder& s : all)
-    if (!wanted.empty() && s.uid == wanted) chosen = {&s};
+    if (!wanted.empty() && (s.uid == wanted || (s.uid.empty() && wanted == kSeriesWithoutUid))) chosen = {&s};
   if (chosen.empty())
     for (const SeriesInFolder& s : all)
       if (wanted.empty() || (number && parse_whole(s.number) == number)) chosen.push_back(&s);

@@ -27,7 +27,7 @@ std::vector<FileToRead> dicom_files(const std::string& folder, const VolumeOptio
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
     if (i->is_regular_file(ignored) && i->path().filename().string()[0] != '.') paths.push_back(i->path().string());
   require(!error, ErrorKind::kIo, "cannot read " + folder + ": " + error.message());
-  check_limit(paths.size(), limits.files, "files", folder + ": " + std::to_string(paths.size()) + " files");
+  check_limit(paths.size(), limits.files, "files", folder + ": " + count_of(paths.size(), "file"));
   std::sort(paths.begin(), paths.end());
   const fs::path real_folder = fs::canonical(folder, ignored);
   std::vector<FileToRead> files;
@@ -108,6 +108,10 @@ VolumeLayout folder_layout(const std::string& folder, const VolumeOptions& optio
   const std::vector<FileToRead> files = dicom_files(folder, options, others);
   if (files.empty()) {
     refuse_folder_of_folders(folder);
+    const auto named = std::find_if(others.begin(), others.end(), has_volume_name);
+    if (named != others.end())
+      fail(ErrorKind::kIo,
+           "cannot read " + folder + ": none of its files is a DICOM file, not even " + printable(*named));
     fail(ErrorKind::kIo, "cannot read " + folder + ": it is a directory without DICOM files or pictures");
   }
   try {

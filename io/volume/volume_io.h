@@ -87,11 +87,14 @@ inline constexpr std::size_t kMaxHeadBytes = std::size_t{256} << 20;
 /// repeatedly, a few bytes of input can give thousands of times as many.
 inline constexpr std::size_t kMaxTailBytes = std::size_t{64} << 20;
 
+/// Names the files without a Series Instance UID, which are one series.
+inline constexpr char kSeriesWithoutUid[] = "none";
+
 struct VolumeOptions {
   std::string format{};               ///< "" = by content and name; "nifti", "nrrd", "metaimage", "dicom", "raw"
   std::vector<std::uint64_t> size{};  ///< raw: 3 or more numbers, x first
   std::string type{};                 ///< raw: "u8", "s16", "u16be", "f32", …; little-endian unless "be" follows
-  /// DICOM: the series to read if there are several: its UID or its number.
+  /// DICOM: the series to read if there are several: its UID, its number, or kSeriesWithoutUid.
   std::string series{};
   /// DICOM: leave out files of the folder that do not belong to the volume of the others: another orientation, spacing,
   /// size or type, and duplicates. Each is named in the remarks. If not set, they follow the others.

@@ -185,8 +185,9 @@ def test_without_series(folder):
         with open(os.path.join(mixed, name), "wb") as f:
             f.write(dicom(uid, 1, "CT", int(name[0]), int(name[0]), 8, bytes(128)))
     said = run("encode", mixed, coded, code=2)
-    check("belong to 2 series" in said and "1 slice, 'CT', no UID; alone" in said, f"a file without a series: {said}")
-    check("8x8x2 " in run("encode", mixed, coded, "--series", "1.2.826.0.1.9"), "the series beside it")
+    check("belong to 2 series" in said and "1 slice, 'CT', no UID ('none')" in said, f"a file without a series: {said}")
+    check("8x8x1 " in run("encode", mixed, coded, "--series", "none"), "a file without a series")
+    check("8x8x2 " in run("encode", mixed, coded, "--series", "1.2.826.0.1.9", "-y"), "the series beside it")
     os.remove(os.path.join(mixed, "1.dcm"))
     os.remove(os.path.join(mixed, "2.dcm"))
     check("8x8x1 " in run("encode", mixed, coded, "-y"), "alone")
@@ -206,6 +207,16 @@ def test_damaged_file_beside(folder):
     check("cut.dcm" in said and "--only-matching leaves such files out" in said, f"a damaged file: {said}")
     said = run("encode", slices, coded, "--only-matching")
     check("8x8x3 " in said and "cut.dcm" in said and "left out" in said, f"without a damaged file: {said}")
+    # A file in an unknown transfer syntax, as one that is damaged.
+    with open(os.path.join(slices, "cut.dcm"), "wb") as f:
+        f.write(data.replace(b"1.2.840.10008.1.2.1\0", b"1.2.840.113619.5.2\0\0"))
+    said = run("encode", slices, coded, "-y", code=5)
+    check("unknown transfer syntax" in said and "--only-matching leaves such files out" in said, f"unknown: {said}")
+    check("8x8x3 " in run("encode", slices, coded, "-y", "--only-matching"), "without a file in an unknown syntax")
+    os.mkdir(os.path.join(folder, "pointers"))
+    open(os.path.join(folder, "pointers", "1.dcm"), "w").write("version https://git-lfs.github.com/spec/v1\n" * 20)
+    said = run("encode", os.path.join(folder, "pointers"), coded, "-y", code=3)
+    check("none of its files is a DICOM file, not even 1.dcm" in said, f"files that are none: {said}")
 
 
 def index_file():
