@@ -541,8 +541,8 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
     layout.remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
                              " had compressed pixels, which come back uncompressed (explicit little-endian)");
   for (const auto& [colours, names] : by_colours)
-    layout.remarks.push_back(names_of(names) + ": Photometric Interpretation is not " + colours +
-                             ", as the codestreams say by their markers; it is corrected");
+    layout.remarks.push_back(names_of(names) + ": the markers of the codestreams say that colours are " + colours +
+                             ", Photometric Interpretation says otherwise and is corrected");
   if (!endless.empty())
     layout.remarks.push_back(names_of(endless) +
                              ": compressed pixels end without their delimiter (Sequence Delimitation Item); was the "

@@ -23,7 +23,7 @@ namespace trivelet::io {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kPiece = 65536;
+constexpr std::size_t kConverted = 65536;    // bytes at a time
 constexpr std::size_t kLongestNumber = 512;  // of a double, written out
 
 /// Numbers of text as little-endian scalars.
@@ -36,7 +36,7 @@ class TextFeed final : public Feed {
     if (at_ == made_.size()) {
       made_.clear();
       at_ = 0;
-      while (left_ > 0 && made_.size() < kPiece) {
+      while (left_ > 0 && made_.size() < kConverted) {
         add(word());
         --left_;
       }
@@ -164,8 +164,8 @@ class Bzip2Feed final : public Feed {
     while (!is_done_ && made == 0) {
       const std::string_view packed = in_.ahead(1);
       require(!packed.empty(), ErrorKind::kBadStream, in_.name() + ": its compressed data (bzip2) are cut");
-      const auto given = static_cast<unsigned>(std::min(packed.size(), kPiece));
-      const auto room = static_cast<unsigned>(std::min(size, kPiece));
+      const auto given = static_cast<unsigned>(std::min(packed.size(), kConverted));
+      const auto room = static_cast<unsigned>(std::min(size, kConverted));
       stream_.next_in = const_cast<char*>(packed.data());
       stream_.avail_in = given;
       stream_.next_out = reinterpret_cast<char*>(data);
