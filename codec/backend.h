@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codec/base/stream_header.h"
+#include "codec/entropy/fast/size_estimate.h"
 #include "codec/format/chunk.h"
 #include "codec/format/stream_geometry.h"
 #include "codec/motion/level_choice.h"
@@ -107,7 +108,14 @@ class GopEncoder : public GopWorker {
   /// Makes the coefficients of a GOP without coding them.
   virtual void transform(const Gop& gop, const GopChoices& choices, CoefficientGop& out) = 0;
   /// Codes the samples of the last push again. GOP and frame gains are the same, and choices.passes is set both times.
+  /// Or codes the GOP that was estimated last.
   virtual void push_again(const Gop& gop, const GopChoices& choices) { push(gop, choices); }
+  /// Makes the coefficients of a GOP and estimates the size of its first estimated_components() at steps from
+  /// choices.step on. push_again() then codes the GOP; before, other steps may be estimated (`again`). Only for lossy
+  /// streams of the fast profile without motion.
+  virtual SizeEstimate estimate_sizes(const Gop&, const GopChoices&, bool /*again*/) {
+    fail(ErrorKind::kInternal, "a backend that estimates no sizes");
+  }
   /// The mean squared error of the last coded GOP as a decoder reconstructs it when its segments end at these
   /// truncation points (rate_control.h). The GOP was coded with choices.passes, rounding_step or motion. Negative where
   /// decoding is the fastest way to find the error.

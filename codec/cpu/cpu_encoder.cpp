@@ -37,14 +37,36 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
 
   void push(const Gop& gop, const GopChoices& choices) override {
     next_gop();
+    estimated_ = 0;
     push_gop(gop, transform_.with_possible_key(choices));
   }
 
   void push_again(const Gop& gop, const GopChoices& wanted) override {
     const GopChoices choices = transform_.with_possible_key(wanted);
-    if (needs_new_search(gop, choices)) return push_gop(gop, choices);
+    if (estimated_ > 0 || needs_new_search(gop, choices)) return push_gop(gop, choices);
     round_again(gop, choices);
     push(coefficients_, choices);
+  }
+
+  SizeEstimate estimate_sizes(const Gop& gop, const GopChoices& choices, bool again) override {
+    const StreamHeader& header = context_.header;
+    const std::vector<Shape> shapes = component_shapes(header, gop.frames());
+    const int end = estimated_components(header);
+    const std::vector<Field<float>> fields = groups_.fields<float>(0, end, shapes);
+    if (!again) {
+      next_gop();
+      transform_.transform_group<float>(gop, choices.frame_gains, 0, fields);
+      estimated_ = end;
+    }
+    const StageTimer timer(other_time_, context_.pool_times());
+    SizeEstimate estimate;
+    estimate.step = static_cast<double>(choices.step);
+    for (int c = 0; c < end; ++c) {
+      const BlockGrid& grid = context_.geometry(gop.frames(), nullptr).grid(c);
+      trivelet::estimate_sizes(fields[static_cast<std::size_t>(c)], grid.table(), context_.steps(grid, c, choices.step),
+                               context_.pool, context_.simd, estimate);
+    }
+    return estimate;
   }
 
   std::shared_ptr<const GopMotion> decide(const Gop& gop, const GopChoices& wanted, bool again) override {
@@ -89,9 +111,9 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   }
 
   double seconds_transform() const override { return transform_.time().seconds; }
-  double seconds_coder() const override { return coding_.time().seconds + rounding_time_.seconds; }
+  double seconds_coder() const override { return coding_.time().seconds + other_time_.seconds; }
   double busy_transform() const override { return transform_.time().busy; }
-  double busy_coder() const override { return coding_.time().busy + rounding_time_.busy; }
+  double busy_coder() const override { return coding_.time().busy + other_time_.busy; }
   const ThreadPool* pool() const override { return &context_.pool; }
 
  private:
@@ -132,7 +154,7 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   void round(const GopChoices& choices) {
     rounding_step_ = choices.rounding_step;
     if (rounding_step_ == 0) return;
-    const StageTimer timer(rounding_time_, context_.pool_times());
+    const StageTimer timer(other_time_, context_.pool_times());
     const StreamHeader& header = context_.headers.of(coefficients_.motion.get());
     // All predicted keys but the last one are rounded, because the next ones refer to them.
     const int rounded =
@@ -161,10 +183,11 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   void code_in_groups(const Gop& gop, const GopChoices& choices) {
     coding_.begin(gop.frames(), choices.frame_gains, nullptr, choices);
     const std::vector<Shape> shapes = component_shapes(context_.header, gop.frames());
+    const int transformed = std::exchange(estimated_, 0);
     for (int first = 0; first < context_.components();) {
-      const int end = groups_.end(first, shapes);
+      const int end = first < transformed ? transformed : groups_.end(first, shapes);
       const std::vector<Field<T>> fields = groups_.fields<T>(first, end, shapes);
-      transform_.transform_group<T>(gop, choices.frame_gains, first, fields);
+      if (first >= transformed) transform_.transform_group<T>(gop, choices.frame_gains, first, fields);
       coding_.code<T>(first, fields);
       first = end;
     }
@@ -188,7 +211,8 @@ class CpuEncoder final : public GopEncoder, public MotionDecisions {
   float motion_step_ = 0;        // for which the motion was chosen
   float rounding_step_ = 0;      // for which coefficients_ were rounded; 0: they were not
   bool pending_ = false;
-  StageTime rounding_time_;
+  int estimated_ = 0;     // components that were transformed for an estimate, in the memory of groups_
+  StageTime other_time_;  // of estimates and rounding
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "codec/base/frame_times.h"
 #include "codec/encoder/encoder_params.h"
 #include "codec/format/container.h"
+#include "codec/measure/size_sample.h"
 #include "codec/rate/byte_plan.h"
 
 namespace trivelet {
@@ -30,6 +31,10 @@ constexpr double kCoarsestStep = 1e6;  // larger than any coefficient
 // less than about 0.03 bits a coefficient have a lower slope. With a higher one the GOPs before would seem to give less
 // than they do, and each GOP would be coded more finely than the one before.
 constexpr double kNeededSlopeByPlane = -0.3;
+
+constexpr int kMostRounds = 6;     // of samples or estimates of a GOP
+constexpr double kReliable = 0.5;  // octaves finer than the coded step for which its amounts are reliable
+constexpr double kFiner = 0.3;     // octaves that the next try is finer, so that it is reliable
 
 // Octaves by which the step should grow to change `without_last`, the amount down to plane 1, to `wanted`. `complete`
 // is the amount down to plane 0. Amounts are bytes or errors.
@@ -80,32 +85,36 @@ void TargetSearch::begin_run(const PendingGop& p) {
 // Almost nothing is then coded in vain. While the rest of the video is unknown, one plane without its refinement is
 // coded in reserve.
 
-// `needed_for` maps amounts to the step with which everything that is coded meets the target. `alike`: limit in octaves
-// between the activities of similar GOPs. False if the step cannot be found before coding.
+// Whether the step follows from the GOP before, because this one is like it. `needed_for` maps amounts to the step with
+// which everything that is coded meets the target. `alike`: limit in octaves between the activities of similar GOPs.
+template <class Needed>
+bool TargetSearch::follows_before(const Gop& gop, const StepSample& sample, double finest, double alike,
+                                  const Needed& needed_for) {
+  constexpr double kNoActivity = 1e-4;  // lower limit, for pictures without any
+  const double activity = std::max(sample.activity(), kNoActivity);
+  like_before_ = false;
+  if (amounts_before_) {
+    const double more = activity / activity_before_;
+    StepAmounts likely;
+    likely.add(*amounts_before_, more * gop.frames() / frames_before_);
+    step_ = std::clamp(needed_for(likely), finest, kCoarsestStep);
+    like_before_ = std::abs(std::log2(more)) < alike;
+  }
+  activity_before_ = activity;
+  return like_before_ && step_ > amounts_before_->step * std::exp2(-kReliable);
+}
+
+// False if the step cannot be found before coding.
 template <class Needed>
 bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const Needed& needed_for) {
-  constexpr int kMostRounds = 6;
-  constexpr double kFarthest = 2;    // limit of the change of a step, in octaves
-  constexpr double kReliable = 0.5;  // octaves finer than the coded step for which its amounts are reliable
-  constexpr double kFiner = 0.3;     // octaves that the next try is finer, so that it is reliable
+  constexpr double kFarthest = 2;  // limit of the change of a step, in octaves
   like_before_ = false;
   if (context_.header.motion) return false;  // a sample is of whole pictures
   StepSample windows = context_.timed(&EncoderStages::coder, true,
                                       [&] { return StepSample(context_.header, gop, context_.params.simd); });
   if (!windows.worth_it()) return false;
-  constexpr double kNoActivity = 1e-4;  // lower limit, for pictures without any
-  const double activity = std::max(windows.activity(), kNoActivity);
+  if (follows_before(gop, windows, finest, alike, needed_for)) return true;
   const auto keep = [&](double wanted) { step_ = std::clamp(wanted, finest, kCoarsestStep); };
-  if (amounts_before_) {
-    const double more = activity / activity_before_;
-    StepAmounts likely;
-    likely.add(*amounts_before_, more * gop.frames() / frames_before_);
-    const double wanted = needed_for(likely);
-    keep(wanted);
-    like_before_ = std::abs(std::log2(more)) < alike;
-  }
-  activity_before_ = activity;
-  if (like_before_ && step_ > amounts_before_->step * std::exp2(-kReliable)) return true;
   PendingGop p;
   p.frames = gop.frames();
   context_.timed(&EncoderStages::coder, false, [&] {
@@ -127,10 +136,33 @@ bool TargetSearch::find_step(const Gop& gop, double finest, double alike, const 
   return true;
 }
 
+// Where GOPs are cut by their planes, sizes are estimated from the coefficients with which the GOP is then coded.
+void TargetSearch::estimate_step(const Gop& gop, const PendingGop& p, const Budget& budget, double alike) {
+  const StepSample sample = context_.timed(&EncoderStages::coder, true,
+                                           [&] { return StepSample(context_.header, gop, context_.params.simd); });
+  const auto needed_for = [&](const StepAmounts& a) { return step_within(budget, a); };
+  if (follows_before(gop, sample, kFinestStepForBytes, alike, needed_for)) return;
+  if (amounts_before_) step_ /= 2;  // estimates are of coarser steps
+  for (int round = 0; round < kMostRounds; ++round) {
+    const double tried = step_ = std::max(step_, kFinestStepForBytes);
+    const GopChoices choices = context_.choices(p, tried);
+    SizeCurve curve;
+    context_.code([&] { curve.add(context_.coder->estimate_sizes(gop, choices, round > 0), 1); });
+    is_estimated_ = true;
+    context_.timed(&EncoderStages::coder, false, [&] {
+      sample_sizes(context_.header, gop, choices, context_.params.simd, context_.pool, curve);
+      step_ = step_within(budget, [&](double step) { return curve.bytes(step); });
+    });
+    if (step_ >= tried * std::exp2(-kReliable) || tried <= kFinestStepForBytes) return;
+    step_ *= std::exp2(-kFiner);
+  }
+}
+
 // Codes a GOP with the current step. `again`: the same GOP as the last one with another step, whose coefficients were
 // kept.
 RateControl TargetSearch::coded_at_once(const Gop& gop, bool again, PendingGop& p) {
-  return coded_as(gop, context_.choices(p, step_), again, p);
+  const GopChoices choice = context_.choices(p, step_);
+  return coded_as(gop, choice, again && choice.passes, p);
 }
 
 // Codes a GOP that probably needs no second coding.
@@ -140,14 +172,13 @@ RateControl TargetSearch::coded_once(const Gop& gop, bool spare, bool measured_w
     choice.passes = measured_whole;  // else no coefficients need be kept
     choice.spare_last_pass = spare;
   }
-  return coded_as(gop, choice, false, p);
+  return coded_as(gop, choice, std::exchange(is_estimated_, false), p);
 }
 
 RateControl TargetSearch::coded_as(const Gop& gop, const GopChoices& choice, bool again, PendingGop& p) {
   CodedGop coded;
   context_.code([&] {
-    const bool kept = again && choice.passes;
-    kept ? context_.coder->push_again(gop, choice) : context_.coder->push(gop, choice);
+    again ? context_.coder->push_again(gop, choice) : context_.coder->push(gop, choice);
     require(context_.coder->pull(coded), ErrorKind::kInternal, "the backend lost a GOP");
   });
   p.step = choice.step;
@@ -295,13 +326,18 @@ TargetSearch::Budget TargetSearch::budget_for(const PendingGop& p) const {
   return b;
 }
 
-// The step at which this GOP and those before, all at one slope, take the bytes allowed.
 double TargetSearch::step_within(const Budget& budget, const StepAmounts& amounts) const {
+  return step_within(budget, [&](double step) { return amounts.at(amounts.bytes, step); });
+}
+
+// The step at which this GOP, which takes bytes_at(step), and those before, all at one slope, take the bytes allowed.
+template <class Bytes>
+double TargetSearch::step_within(const Budget& budget, const Bytes& bytes_at) const {
   double low = std::log2(kFinestStepForBytes);
   double high = std::log2(kCoarsestStep);
   for (int i = 0; i < 40; ++i) {
     const double middle = (low + high) / 2;
-    const double bytes = run_bytes(2 * middle + needed_slope_) + amounts.at(amounts.bytes, std::exp2(middle));
+    const double bytes = run_bytes(2 * middle + needed_slope_) + bytes_at(std::exp2(middle));
     (bytes > kBodyShare * budget.known ? low : high) = middle;
   }
   if (budget.may_be_last) return std::exp2(high);
@@ -314,7 +350,7 @@ double TargetSearch::step_within(const Budget& budget, const StepAmounts& amount
 
 TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
   constexpr double kFirstTry = 4;  // at 8 bits: its sample also gives coarser steps, but not finer ones
-  constexpr double kFirstTryByPlane = 1;
+  constexpr double kFirstTryByPlane = 2;
   Budget budget = budget_for(p);
   if (budget.share > 0) {
     const double before = step_;
@@ -322,6 +358,10 @@ TargetSearch::Coded TargetSearch::code_to_bytes(const Gop& gop, PendingGop& p) {
     if (p.number == 0) step_ = first_try * std::exp2(context_.header.video.format.bits - 8);
     // Later GOPs cannot correct an error of the last one.
     const double alike = budget.may_be_last ? 0.2 : 0.8;
+    if (context_.cuts_by_plane()) {
+      estimate_step(gop, p, budget, alike);
+      return code_found(gop, p, budget);
+    }
     if (find_step(gop, kFinestStepForBytes, alike, [&](const StepAmounts& a) { return step_within(budget, a); }))
       return code_found(gop, p, budget);
     step_ = before;
@@ -377,11 +417,16 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
   constexpr double kReserveOfUnknownByPlane = 0.1;
   constexpr double kReserveOfLast = 0.15;  // later GOPs cannot correct it
   constexpr double kReserveOfLastByPlane = 0.11;
+  constexpr double kReserveOfEstimate = 0.14;  // of the last, too: more than nearly all estimates are wrong by
+  constexpr double kReserveOfKnown = 0.05;     // of the last, where its sizes are known
+  constexpr double kNothing = 0.001;           // bytes that are not worth another coding
   constexpr int kMostCodings = 4;
   // Planes cut without errors are cut best near the end of the last one.
   const bool by_plane = context_.cuts_by_plane();
   const bool plane_more = budget.unknown > kUncertain && !by_plane;
-  const double reserve_of_last = by_plane ? kReserveOfLastByPlane : kReserveOfLast;
+  const double reserve_of_last = !by_plane       ? kReserveOfLast
+                                 : is_estimated_ ? kReserveOfEstimate
+                                                 : kReserveOfLastByPlane;
   const double reserve = kReserve + (by_plane ? kReserveOfUnknownByPlane : kReserveOfUnknown) * budget.unknown;
   step_ = plane_more ? step_ / 2 : step_ * std::exp2(budget.may_be_last ? -reserve_of_last : -reserve);
   for (int coding = 1;; ++coding) {
@@ -389,9 +434,12 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
     RateControl control = coded_once(gop, plane_more, false, p);
     add_to_run(control, p);
     keep_amounts(control, p.frames, plane_more ? 1 : 0);
-    if (budget.may_be_last && coding < kMostCodings && step_ > kFinestStepForBytes && !gives(budget.known, control)) {
+    const double less = budget.may_be_last ? missing(budget.known, control) : 0;
+    if (less > (by_plane ? kNothing * budget.known : 0) && coding < kMostCodings && step_ > kFinestStepForBytes) {
       run_.pop_back();
-      step_ = std::min(step_ / 1.2, step_within(budget, *amounts_before_) * std::exp2(-reserve_of_last));
+      const StepAmounts& a = *amounts_before_;
+      step_ = by_plane ? a.step_for(a.bytes, a.bytes[0] + less) * std::exp2(-kReserveOfKnown)
+                       : std::min(step_ / 1.2, step_within(budget, a) * std::exp2(-reserve_of_last));
       continue;
     }
     if (plane_more && p.number == 0)
@@ -402,15 +450,15 @@ TargetSearch::Coded TargetSearch::code_found(const Gop& gop, PendingGop& p, cons
   }
 }
 
-// Whether the GOPs of this run, of which the last one is `control`, have that many bytes with their headers. Those of
-// the last one are counted as if it had one layer, which is less than they take.
-bool TargetSearch::gives(double bytes, const RateControl& control) const {
+// The bytes that the GOPs of this run, of which the last one is `control`, lack with their headers. Those of the last
+// one are counted as if it had one layer, which is less than they take.
+double TargetSearch::missing(double wanted, const RateControl& control) const {
   const double bodies = run_bytes(RateCurve::kLeast);
-  if (bodies >= bytes || bodies < kBodyShare * bytes) return bodies >= bytes;
+  if (bodies >= wanted || bodies < kBodyShare * wanted) return wanted - bodies;
   return context_.timed(&EncoderStages::layers, false, [&] {
     const Cuts all = control.complete();
-    return bodies + static_cast<double>(control.chunk_bytes(control.layers(all, 1, 1)) - control.body_bytes(all)) >=
-           bytes;
+    return wanted - bodies -
+           static_cast<double>(control.chunk_bytes(control.layers(all, 1, 1)) - control.body_bytes(all));
   });
 }
 

@@ -65,6 +65,9 @@ class TargetSearch {
   };
 
   template <class Needed>
+  bool follows_before(const Gop& gop, const StepSample& sample, double finest, double alike, const Needed& needed_for);
+  void estimate_step(const Gop& gop, const PendingGop& p, const Budget& budget, double alike);
+  template <class Needed>
   bool find_step(const Gop& gop, double finest, double alike, const Needed& needed_for);
   RateControl coded_at_once(const Gop& gop, bool again, PendingGop& p);
   RateControl coded_once(const Gop& gop, bool spare, bool measured_whole, PendingGop& p);
@@ -74,8 +77,10 @@ class TargetSearch {
                     double& best_slope);
   Budget budget_for(const PendingGop& p) const;
   double run_bytes(double log2_slope) const;
+  template <class Bytes>
+  double step_within(const Budget& budget, const Bytes& bytes_at) const;
   double step_within(const Budget& budget, const StepAmounts& amounts) const;
-  bool gives(double bytes, const RateControl& control) const;
+  double missing(double wanted, const RateControl& control) const;
   Coded code_found(const Gop& gop, PendingGop& p, const Budget& budget);
   void add_to_run(const RateControl& control, const PendingGop& p);
   Coded held(const Gop& gop, const PendingGop& p, RateControl control, double expected_slope);
@@ -93,6 +98,7 @@ class TargetSearch {
   int frames_before_ = 0;                      ///< of the GOP before
   double activity_before_ = 0;                 ///< of the GOP before
   bool like_before_ = false;                   ///< the current GOP is like the one before
+  bool is_estimated_ = false;                  ///< the backend has the coefficients of the current GOP
   std::vector<RateCurve> run_;                 ///< of the first GOP and those of this run; they predict the next steps
   std::optional<Seed> seed_;
 };

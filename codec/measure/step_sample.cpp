@@ -2,14 +2,13 @@
 #include "codec/measure/step_sample.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "codec/base/draw.h"
+#include "codec/measure/activity.h"
 
 namespace trivelet {
 
@@ -19,53 +18,6 @@ constexpr int kWindowDraws = 6;  // windows of a code block: 1/20 of a 1080p pic
 constexpr int kLeastOf = 24;     // minimum number of windows; of fewer the draws would be more than a quarter
 constexpr double kByActivity = 0.85;
 constexpr int kLeastSide = 64;  // minimum; borders cost more in smaller windows
-
-// Estimates the bits of samples from their differences along rows and time, in some rows of some frames. In the first
-// frame they are along rows alone: what does not change costs bits only once, but in pictures that stand it costs most.
-class Activity {
- public:
-  Activity(const VolumeView& v, int bits) : view_(v), unit_(std::exp2(bits - 7)) {
-    for (std::size_t d = 0; d < bits_of_.size(); ++d) bits_of_[d] = difference_bits(static_cast<int>(d));
-  }
-  double window_bits(int y0, int x0, int height, int width) const {
-    std::uint64_t bits = 0;
-    if (view_.bytes_per_sample == 1)
-      bits = view_.is_signed ? sum<std::int8_t>(y0, x0, height, width) : sum<std::uint8_t>(y0, x0, height, width);
-    else
-      bits = view_.is_signed ? sum<std::int16_t>(y0, x0, height, width) : sum<std::uint16_t>(y0, x0, height, width);
-    return static_cast<double>(bits) / kBit;
-  }
-
- private:
-  static constexpr double kBit = 1 << 16;  // sums of whole numbers do not wait for each other as those of reals do
-
-  std::uint32_t difference_bits(int d) const { return static_cast<std::uint32_t>(kBit * std::log2(1 + d / unit_)); }
-
-  template <class Sample>
-  std::uint64_t sum(int y0, int x0, int height, int width) const {
-    constexpr int kFrames = 4;
-    constexpr int kRows = 8;  // of a window
-    const int step = std::max(1, height / kRows);
-    std::uint64_t sum = 0;
-    for (int t = 0; t < view_.shape.frames; t += kFrames)
-      for (int y = y0; y < y0 + height; y += step) {
-        const auto* now = reinterpret_cast<const Sample*>(view_.row(t, y)) + x0;
-        const bool is_alone = t == 0 || t + 1 == view_.shape.frames;
-        const auto* next = is_alone ? nullptr : reinterpret_cast<const Sample*>(view_.row(t + 1, y)) + x0;
-        for (int x = 0; x + 1 < width; ++x) {
-          int d = now[x] - now[x + 1];
-          if (next) d -= next[x] - next[x + 1];
-          const auto size = static_cast<std::size_t>(std::abs(d));
-          sum += size < bits_of_.size() ? bits_of_[size] : difference_bits(std::abs(d));
-        }
-      }
-    return sum;
-  }
-
-  const VolumeView view_;
-  const double unit_;
-  std::array<std::uint32_t, 1024> bits_of_{};  // by the difference; larger ones are rare
-};
 
 }  // namespace
 
@@ -123,7 +75,6 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
   const VideoInfo& video = header.video;
   columns_ = (video.width + side_ - 1) / side_;
   const int rows = (video.height + side_ - 1) / side_;
-  if (columns_ * rows < kLeastOf) return;
   const Activity activity(gop.plane(0), video.format.bits);
   for (int i = 0; i < rows * columns_; ++i) {
     const int height = extent(i / columns_, video.height);
@@ -134,6 +85,8 @@ StepSample::StepSample(const StreamHeader& header, const Gop& gop, SimdLevel sim
   for (const double a : activities_) all += a;
   activity_ = all / static_cast<double>(header.samples(gop.frames()));
 }
+
+bool StepSample::worth_it() const { return static_cast<int>(activities_.size()) >= kLeastOf; }
 
 int StepSample::extent(int i, int length) const { return std::min(side_, length - i * side_); }
 

@@ -35,7 +35,7 @@ class StepSample {
   StepSample(const StreamHeader& header, const Gop& gop, SimdLevel simd);
   ~StepSample();
   /// False for small pictures, of which the windows would be a large part.
-  bool worth_it() const { return !activities_.empty(); }
+  bool worth_it() const;
   /// Estimate of the bits of a sample, from differences to its neighbours in space and time.
   double activity() const { return activity_; }
   /// Codes the windows, which are drawn at the first call.

@@ -169,6 +169,7 @@ class CudaEncoder final : public GopEncoder {
 
   void push(const Gop& gop, const GopChoices& choices) override { push(gop, choices, false); }
   void push_again(const Gop& gop, const GopChoices& choices) override { push(gop, choices, true); }
+  SizeEstimate estimate_sizes(const Gop& gop, const GopChoices& choices, bool again) override;
   double squared_error(const Gop& gop, const GopChoices& choices, const std::vector<std::uint8_t>& cuts) override {
     return motion_ ? motion_->squared_error(gop, choices, cuts) : -1;
   }
@@ -238,6 +239,7 @@ class CudaEncoder final : public GopEncoder {
   std::optional<Gop> staging_;                            // page-locked, for ahead_
   PartPlaces places_;
   double seconds_coder_ = 0;
+  float estimated_with_ = 0;  // step of the slot with the GOP that was estimated
 };
 
 void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
@@ -259,6 +261,19 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
   if (is_page_locked(gop)) return error_.guard([&] { pipeline_.submit(gop, chosen, motion.get()); });
   copy_in(gop, error_.guard([&] { return pipeline_.staging(gop.frames(), chosen, motion.get()); }));
   error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, motion.get()); });
+}
+
+SizeEstimate CudaEncoder::estimate_sizes(const Gop& gop, const GopChoices& choices, bool again) {
+  return error_.guard([&] {
+    // A slot for a coarser step serves for the one with which the GOP will be coded, too.
+    constexpr float kCoarser = 8;
+    GopChoices probable = choices;
+    probable.step = again ? estimated_with_ : kCoarser * choices.step;
+    estimated_with_ = probable.step;
+    const bool in_place = is_page_locked(gop);
+    if (!again && !in_place) copy_in(gop, pipeline_.staging(gop.frames(), probable));
+    return pipeline_.estimate_sizes(gop.frames(), probable, choices.step, in_place ? &gop : nullptr, again);
+  });
 }
 
 void CudaEncoder::reserve(int frames, GopChoices choices) {

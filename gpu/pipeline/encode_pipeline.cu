@@ -9,6 +9,7 @@
 #include "codec/rate/rate_control.h"
 #include "gpu/device/sample_upload.h"
 #include "gpu/entropy/fast_pass_table.h"
+#include "gpu/entropy/size_estimate.h"
 #include "gpu/motion/motion.h"
 #include "gpu/pipeline/gop_weighing.h"
 #include "gpu/pipeline/key_coding.h"
@@ -81,6 +82,7 @@ struct EncodePipeline::State {
   std::unique_ptr<DeviceMotion> motion;
   std::unique_ptr<DeviceKeyCoding> keys;  // of streams with predicted ones
   std::unique_ptr<GopWeighing> weighing;
+  DeviceSizeEstimate sizes;
   Stream fetching;  // in a separate work queue, not behind a search
   std::vector<std::unique_ptr<EncodeSlot>> slots;
   std::size_t next = 0, flying = 0;
@@ -383,7 +385,7 @@ std::size_t EncodePipeline::device_bytes() const {
   for (const auto& [key, s] : state_->shapes) n += s->device_bytes();
   if (state_->motion) n += state_->motion->device_bytes();
   if (state_->keys) n += state_->keys->device_bytes();
-  return n;
+  return n + state_->sizes.device_bytes();
 }
 
 std::byte* EncodePipeline::staging(int frames, const GopChoices& choices, const GopMotion* motion) {
@@ -412,6 +414,22 @@ void EncodePipeline::submit(const Gop& gop, const GopChoices& choices, const Gop
   upload(gop, slot.shape->sample_origin, slot.samples->data(), slot.stream);
   state_->code(slot, motion);
   state_->make_room(gop.frames(), choices, motion);
+}
+
+SizeEstimate EncodePipeline::estimate_sizes(int frames, const GopChoices& choices, float step, const Gop* gop,
+                                            bool again) {
+  State& s = *state_;
+  EncodeSlot& slot = s.next_slot(frames, choices, nullptr);
+  require(slot.real && slot.exact.size() > 0, ErrorKind::kInternal, "sizes of coefficients that are coded otherwise");
+  if (!again) {
+    wait_uploaded();
+    if (gop)
+      upload(*gop, slot.shape->sample_origin, slot.samples->data(), slot.stream);
+    else
+      copy(slot.samples->data(), slot.staging.data(), slot.shape->sample_bytes(), cudaMemcpyDefault, slot.stream);
+    s.transform(slot, *slot.real, slot.exact.data());
+  }
+  return s.sizes.estimate(*slot.shape, slot.exact.data(), static_cast<double>(step), slot.stream);
 }
 
 void EncodePipeline::reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion) {

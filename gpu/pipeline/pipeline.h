@@ -68,6 +68,9 @@ class EncodePipeline {
               const GopMotion* motion = nullptr, const Event* read = nullptr, bool weighed = false);
   /// Codes frames in place: is_page_locked(gop). They are read until wait_uploaded() returns.
   void submit(const Gop& gop, const GopChoices& choices, const GopMotion* motion = nullptr);
+  /// Transforms a GOP in page-locked memory, or in staging() where `gop` is null, and estimates its size at steps from
+  /// `step` on. `again`: the GOP that was estimated last, with the same choices. Nothing may be in flight.
+  SizeEstimate estimate_sizes(int frames, const GopChoices& choices, float step, const Gop* gop, bool again);
   /// Allocates the memory of all slots for this many GOPs like this one.
   void reserve(std::uint64_t gops, int frames, const GopChoices& choices, const GopMotion* motion = nullptr);
   /// The next GOPs follow the one submitted last, which may have been submitted several times.

@@ -238,6 +238,36 @@ TEST(Targets, StreamsAreTheSame) {
       }
 }
 
+// Sizes that are estimated before a GOP is coded, at any step, and the GOP that is coded then.
+TEST(Targets, SizesAreEstimatedTheSameWay) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  const std::shared_ptr<const Backend> cuda = gpu::cuda_backend(0, 0);
+  const int width = kEmulated ? 75 : 333, height = kEmulated ? 41 : 190, frames = kEmulated ? 3 : 9;
+  for (const char* format : {"yuv420p", "gbrp10"}) {
+    const Clip clip = test::make_clip(test::video(width, height, format, static_cast<std::uint64_t>(frames)), frames,
+                                      frames, Pattern::kTexture, 7);
+    EncoderParams p = lossy(60, 2, 3, 32);
+    p.profile = Profile::kFast;
+    p.gop_frames = frames;
+    p.bits_per_pixel = 2;
+    const StreamHeader header = make_header(clip.info, resolve(clip.info, p));
+    GopChoices choices;
+    choices.by_plane = true;
+    const auto reference = cpu_backend().make_encoder(header, {});
+    const auto encoder = cuda->make_encoder(header, {});
+    for (const float step : {0.25f, 1.0f, 5.0f}) {
+      choices.step = step;
+      const SizeEstimate expected = reference->estimate_sizes(clip.gops[0], choices, step > 0.25f);
+      const SizeEstimate got = encoder->estimate_sizes(clip.gops[0], choices, step > 0.25f);
+      EXPECT_EQ(got.bits, expected.bits) << format << ", step " << step;
+      EXPECT_EQ(got.step, expected.step);
+      EXPECT_GT(got.bits[0], 0u);
+    }
+    if (kEmulated && format[0] == 'g') continue;
+    EXPECT_TRUE(encode_with(nullptr, clip, p) == encode_with(cuda.get(), clip, p)) << format;
+  }
+}
+
 // What a target codes in reserve has no refinement of its last plane.
 TEST(Targets, LastPassesAreSparedTheSameWay) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
