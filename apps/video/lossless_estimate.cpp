@@ -16,9 +16,10 @@ namespace {
 constexpr int kFrames = 8;
 constexpr int kFastFrames = 2;
 constexpr int kPredictedFrames = 4;
-// Of the bits of the samples: below it nearly nothing is exact, and the estimate would cost time in vain.
+// Of the bits of the samples: below it nearly nothing is exact, and the estimate would cost time in vain. The fast
+// profile without loss takes 0.17 (an animation) to 0.6.
 constexpr double kLeastShare = 0.05;
-constexpr double kLeastShareFast = 0.1;
+constexpr double kLeastShareFast = 0.15;
 
 double pixels(const VideoInfo& video) { return static_cast<double>(video.width) * video.height; }
 
