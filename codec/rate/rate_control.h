@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <vector>
 
 #include "codec/format/chunk.h"
@@ -32,8 +33,8 @@ class RateControl {
   RateControl(const StreamHeader& header, const CodedGop& gop, ThreadPool* pool = nullptr);
   /// Of the fast profile without pass tables, coded with `step` and `frame_gains`. The gain of a plane is estimated by
   /// its size. error() is then not known.
-  RateControl(const StreamHeader& header, const CodedGop& gop, float step,
-              const std::vector<std::uint8_t>& frame_gains, ThreadPool* pool = nullptr);
+  RateControl(const StreamHeader& header, const CodedGop& gop, float step, const std::vector<std::uint8_t>& frame_gains,
+              ThreadPool* pool = nullptr);
 
   /// The truncation points at which another byte gains less than `lambda` squared error. Parents limit their segments.
   Cuts at(double lambda) const;
@@ -128,9 +129,10 @@ class RateControl {
     const Point* p = point_at(run, cut);
     return p ? p->end : 0;
   }
-  /// Calls f(component, first segment) for every block, on the pool.
-  template <class F>
-  void for_blocks(const F& f) const;
+  /// Calls body(index, worker) `count` times, on the pool if there is one.
+  void in_parallel(int count, const std::function<void(int, int)>& body) const;
+  /// The same, f(component, first segment) for every block.
+  void for_blocks(const std::function<void(const Component&, std::size_t)>& f) const;
   /// The truncation points of one block. Returns the largest slope from `lambda` on at which they are known to be the
   /// same.
   double at(double lambda, const Component& c, std::size_t first, std::uint8_t* cuts) const;
