@@ -661,6 +661,30 @@ double bytes_allowed(const VolumeDescription& volume, const VolumeEncoderParams&
   return p.bits_per_voxel ? *p.bits_per_voxel * static_cast<double>(volume.voxels()) / 8 : 0;
 }
 
+double trial_bytes(const VolumeTrial& trial, const Plan& plan, const VolumeEncoderParams& params) {
+  CodingParams coding = plan.coding;
+  coding.settings.clear();
+  coding.spool_path.clear();
+  return static_cast<double>(trial.code(plan.map, plan.candidate, coding, params.slab.value_or(0)));
+}
+
+/// Whether a quarter of the trial's piece says that the stream without loss is plainly larger. Where neither labels nor
+/// a palette could save so much, this spares most volumes the trials of the whole piece.
+bool is_plainly_larger(const VolumeDescription& volume, const Survey& survey, const Plan& lossy,
+                       const VolumeEncoderParams& exact) {
+  constexpr double kPlainly = 3;
+  const VolumeAnalysis& analysis = survey.analysis;
+  const double range = analysis.max_value() - analysis.min_value() + 1;
+  if (analysis.distinct() > 0 && static_cast<double>(analysis.distinct()) < range / 2) return false;
+  Plan plain;
+  plain.map = exact_map(analysis, false);
+  if (plain.map.planes() > 1 || volume.voxel.channels > 1) return false;
+  plain.coding = coding_params(volume, plain.map, exact);
+  plain.candidate.predictive = true;
+  const VolumeTrial part = survey.trial.quarter();
+  return trial_bytes(part, plain, exact) > kPlainly * trial_bytes(part, lossy, exact);
+}
+
 /// The plan without loss, if its stream is smaller than that of `lossy`, or is what a target of bytes allows.
 std::optional<Plan> plan_without_loss(SliceSource& source, const Survey& survey, const Front& front, const Plan& lossy,
                                       const VolumeEncoderParams& params) {
@@ -678,21 +702,15 @@ std::optional<Plan> plan_without_loss(SliceSource& source, const Survey& survey,
   exact.total_bytes = std::nullopt;
   exact.fill_values.clear();
   exact.visual = false;
-  const int slab = params.slab.value_or(0);
-  const auto trial_bytes = [&](const Plan& p) {
-    CodingParams coding = p.coding;
-    coding.settings.clear();
-    coding.spool_path.clear();
-    return static_cast<double>(survey.trial.code(p.map, p.candidate, coding, slab));
-  };
   const double allowed = bytes_allowed(volume, params);
-  const double least = allowed > 0 ? allowed * survey.trial.share() : trial_bytes(lossy);
+  if (allowed == 0 && is_plainly_larger(volume, survey, lossy, exact)) return std::nullopt;
+  const double least = allowed > 0 ? allowed * survey.trial.share() : trial_bytes(survey.trial, lossy, params);
   VolumeEncoderParams quick = exact;
   quick.effort = VolumeEffort::kFast;
   quick.on_remark = nullptr;
-  if (trial_bytes(plan_of(volume, survey, quick)) > kFastIsLarger * least) return std::nullopt;
+  if (trial_bytes(survey.trial, plan_of(volume, survey, quick), params) > kFastIsLarger * least) return std::nullopt;
   Plan plan = plan_of(volume, survey, exact);
-  const double bytes = trial_bytes(plan);
+  const double bytes = trial_bytes(survey.trial, plan, params);
   if (bytes > kClear * least) return std::nullopt;
   if (allowed > 0) {
     if (!std::isfinite(counted_bytes(source, front, plan, exact, allowed))) return std::nullopt;
