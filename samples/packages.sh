@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by the scripts: installs the packages that a fresh Debian 12 lacks. If none is missing, it needs no network.
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libcli11-dev libspdlog-dev libgtest-dev libavformat-dev libavcodec-dev
-  libavutil-dev libswscale-dev libswresample-dev zlib1g-dev libdeflate-dev libgdcm-dev libopenmpi-dev openmpi-bin libfftw3-dev)
+  libavutil-dev libswscale-dev libswresample-dev zlib1g-dev libdeflate-dev libbz2-dev libgdcm-dev libopenmpi-dev openmpi-bin
+  libfftw3-dev)
 # Not installed by the scripts: the player is built where they are.
 # The modules for VLC and GStreamer: libvlccore-dev, libgstreamer-plugins-base1.0-dev.
 PLAYER_PACKAGES=(libsdl2-dev libimgui-dev libgl-dev libswresample-dev xvfb)
