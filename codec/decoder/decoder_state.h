@@ -140,12 +140,15 @@ struct Decoder::State : StreamLayout {
     }
     return wanted_whole(chain.end);
   }
-  /// Whether a GOP is wanted when the next one is unknown: that one, or with predicted keys any later one, may need it.
+  /// Whether a GOP is wanted when the next one, which may need it, is unknown.
   bool wanted_before(std::uint64_t first_frame, int frames) const {
-    if (header.predicted_keys && !info.has_index) return first_frame < params.end_frame;
     const std::uint64_t room = header.motion ? header.gop_frames : 0u;
     return first_frame < params.end_frame &&
            first_frame + static_cast<std::uint64_t>(frames) + room > params.first_frame;
+  }
+  /// Whether any later GOP may be wanted and need the keys of this one, when those are unknown.
+  bool keys_wanted_before(const GopHeader& g) const {
+    return header.predicted_keys && !info.has_index && !g.motion.empty() && g.first_frame < params.end_frame;
   }
   /// Runs f() and adds its time to a stage.
   template <class F>

@@ -137,7 +137,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
   }
   follow(g.first_frame, g.frames, where);
   const bool by_index = header.predicted_keys && info.has_index;  // which knew that it is wanted
-  if (!by_index && !wanted_before(g.first_frame, g.frames)) {
+  if (!by_index && !wanted_before(g.first_frame, g.frames) && !keys_wanted_before(g)) {
     if (!in.skip(payload - n)) {
       at_end = true;
       if (expected_frame < params.end_frame) report_read(where + ": the stream ends inside the packet");
@@ -168,7 +168,8 @@ Decoder::State::Share Decoder::State::wanted_share(const GopHeader& g, std::uint
   const int levels = g.temporal_bands(header) - 1;
   share.bands = 1 + levels - (header.layout == Layout::kDyadic ? 0 : std::min(levels, reduction.temporal));
   // The index says what the GOPs after it need.
-  share.only_keys = header.predicted_keys && info.has_index && !g.motion.empty() && !wanted_whole(next_gop - 1);
+  share.only_keys = header.predicted_keys && !g.motion.empty() &&
+                    !(info.has_index ? wanted_whole(next_gop - 1) : wanted_before(g.first_frame, g.frames));
   if (share.only_keys) share.bands = 1;
   share.budget = ~std::uint64_t{0};
   if (params.max_bytes > 0)
