@@ -1,5 +1,6 @@
 // Places of key frames (key_plan.h): the states of the GOP before and what each allows.
 
+#include "codec/encoder/encoder_params.h"
 #include "codec/encoder/key_plan.h"
 
 #include <gtest/gtest.h>
