@@ -22,6 +22,7 @@ tvl_encode_params default_encode_params() {
   p.gop_frames = d.gop_frames;
   p.temporal_levels = d.temporal_levels;
   p.motion = static_cast<std::int32_t>(d.motion);
+  p.key_prediction = static_cast<std::int32_t>(d.key_prediction);
   p.spatial_levels = d.spatial_levels;
   p.rate_window = d.rate_window;
   p.temporal_wavelet = static_cast<std::int32_t>(d.temporal);
@@ -65,6 +66,7 @@ EncoderParams to_params(const tvl_encode_params& p) {
   out.temporal = to_enum<Wavelet>(p.temporal_wavelet, TVL_REV137, "temporal_wavelet");
   out.spatial = to_enum<Wavelet>(p.spatial_wavelet, TVL_REV137, "spatial_wavelet");
   out.motion = to_enum<Motion>(p.motion, TVL_MOTION_DEFAULT, "motion");
+  out.key_prediction = to_enum<KeyPrediction>(p.key_prediction, TVL_KEY_PREDICTION_AUTO, "key_prediction");
   out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_PREDICTIVE, "profile");
   out.block_size = p.block_size;
   out.layers = p.layers;

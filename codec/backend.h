@@ -28,6 +28,7 @@ struct BackendOptions {
   SimdLevel simd = SimdLevel::kBest;
   Effort effort = Effort::kMedium;
   Workers workers{};
+  bool keys_in_place = false;  ///< keys are predicted without motion (MotionSearchParams)
   /// Every GOP is coded once, and the encoder decides how the next GOP begins before it knows whether this one has
   /// motion.
   bool lookahead = false;

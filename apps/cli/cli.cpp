@@ -300,9 +300,11 @@ void add_structure_options(Command& app, CodingOptions& options) {
       .group(kStructureGroup);
   app.add_option(
          "--key-prediction", options.key_prediction,
-         "With motion, -q, --step or --lossless: on = keys are predicted from those of the GOP before where that "
-         "takes fewer bits (CPU); fewer layers and smaller pictures are then less exact [off]")
-      .one_of({"on", "off"})
+         "With motion, -q, --step or --lossless: keys are predicted from those of the GOP before where that takes "
+         "fewer "
+         "bits. auto = from the same places of pictures; on = along motion, which saves more, but smaller pictures are "
+         "then less exact; off = never [auto]")
+      .one_of({"auto", "on", "off"})
       .group(kStructureGroup);
   app.add_option("--layout", options.layout,
                  "Volumes: dyadic = depth, rows and columns level by level, t+2d = all levels of depth first [dyadic]")
@@ -412,14 +414,17 @@ EncoderParams encoder_params(const Command& app, const CodingOptions& options, c
   require(params.motion != Motion::kOff || !app.typed("--keyint"), ErrorKind::kBadArgument,
           "--keyint needs GOPs that refer to each other, and there is no motion; add --motion auto, or drop --keyint");
   params.key_interval = options.key_interval;
-  params.predict_keys = options.key_prediction == "on";
-  require(!params.predict_keys || params.motion != Motion::kOff, ErrorKind::kBadArgument,
+  params.key_prediction = options.key_prediction == "on"    ? KeyPrediction::kOn
+                          : options.key_prediction == "off" ? KeyPrediction::kOff
+                                                            : KeyPrediction::kAuto;
+  const bool predicts_keys = params.key_prediction == KeyPrediction::kOn;
+  require(!predicts_keys || params.motion != Motion::kOff, ErrorKind::kBadArgument,
           "--key-prediction on needs motion; add --motion auto, or drop it");
   const bool has_goal =
       params.target_bytes > 0 || params.bits_per_pixel > 0 || !options.bit_rate.empty() || params.psnr > 0;
-  require(!params.predict_keys || params.max_rate == 0, ErrorKind::kBadArgument,
+  require(!predicts_keys || params.max_rate == 0, ErrorKind::kBadArgument,
           "--key-prediction on predicts from decoded keys, which --max-rate would cut; drop one of them");
-  require(!params.predict_keys || !has_goal, ErrorKind::kBadArgument,
+  require(!predicts_keys || !has_goal, ErrorKind::kBadArgument,
           "--key-prediction on needs -q, --step or --lossless: keys are predicted from decoded ones, which are not "
           "known before a target is met");
   if (app.typed("--block-size")) params.block_size = options.block_size;

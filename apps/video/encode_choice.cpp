@@ -53,7 +53,7 @@ void take_pinned(const EncodeOptions& options, const StreamLayout& first, Encode
   params.temporal_levels = first.header.temporal_levels;
   params.levels_by_gop = first.header.levels_by_gop;
   if (!first.header.motion) params.motion = Motion::kOff;
-  params.predict_keys = first.header.predicted_keys;
+  if (!first.header.predicted_keys) params.key_prediction = KeyPrediction::kOff;
   params.spatial_levels = first.header.spatial_levels;
   params.gop_frames = first.header.gop_frames;
   params.moved_frames = first.header.moved;

@@ -53,7 +53,7 @@ WorkerSetup worker_setup(const EncodeOptions& options, const Common& common, con
   params.temporal_levels = header.temporal_levels;
   params.levels_by_gop = header.levels_by_gop;
   if (!header.motion) params.motion = Motion::kOff;
-  params.predict_keys = header.predicted_keys;
+  if (!header.predicted_keys) params.key_prediction = KeyPrediction::kOff;
   params.spatial_levels = header.spatial_levels;
   params.gop_frames = header.gop_frames;
   params.moved_frames = header.moved;

@@ -134,6 +134,12 @@ void put_known(Json& json, const std::string& name, bool known, const T& value) 
   known ? json.member(name, value) : json.member(name, std::numeric_limits<double>::quiet_NaN());
 }
 
+/// GOPs whose keys are predicted from those of the GOP before.
+std::uint64_t gops_with_predicted_keys(const StreamInfo& stream) {
+  return static_cast<std::uint64_t>(
+      std::count_if(stream.gops.begin(), stream.gops.end(), [](const GopInfo& g) { return g.predicts_keys; }));
+}
+
 void put_video(Json& json, const VideoInfo& video, const Length& length) {
   json.begin_object("video");
   json.member("width", video.width);
@@ -415,6 +421,7 @@ void print_stream_json(const InfoOptions& options, const StreamInfo& stream, con
   json.member("gop_frames", stream.gop_frames);
   json.member("block_size", stream.block_size);
   json.member("layers", stream.layers);
+  json.member("gops_with_predicted_keys", gops_with_predicted_keys(stream));
   json.end_object();
   const auto volume = volume_in(stream);
   if (volume) put_volume(json, volume->info, &volume->coded, volume->envelope, options.show_private);
@@ -490,9 +497,11 @@ void print_stream(const InfoOptions& options, const StreamInfo& stream, const Le
     print_row("transform", fmt::format("{}, {} temporal levels {}{}, {} spatial levels {}", to_string(d.layout),
                                        d.temporal_levels, to_string(d.temporal), stream.motion ? " or with motion" : "",
                                        d.spatial_levels, to_string(d.spatial)));
+  const std::uint64_t predicted = gops_with_predicted_keys(stream);
   print_row("structure", fmt::format("GOPs of {}, blocks of {}, {}",
                                      count_of(static_cast<std::uint64_t>(stream.gop_frames), "frame"),
-                                     stream.block_size, count_of(static_cast<std::uint64_t>(stream.layers), "layer")));
+                                     stream.block_size, count_of(static_cast<std::uint64_t>(stream.layers), "layer")) +
+                             (predicted > 0 ? ", predicted keys in " + count_of(predicted, "GOP") : ""));
   if (!stream.settings.empty()) print_row("settings", stream.settings);
   if (stream.file_bytes > 0)
     print_row("state", std::string(stream.complete ? "complete" : "cut short") +

@@ -19,6 +19,7 @@ class CpuContext {
         headers(h),
         simd(resolve_simd(options.simd)),
         effort(options.effort),
+        keys_in_place(options.keys_in_place),
         pool(options.threads, options.workers),
         make_geometry_(options.geometry) {}
   CpuContext(const CpuContext&) = delete;
@@ -54,6 +55,7 @@ class CpuContext {
   const GopHeaders headers;
   const SimdLevel simd;
   const Effort effort;
+  const bool keys_in_place;
   ThreadPool pool;
 
  private:

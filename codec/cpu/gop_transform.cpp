@@ -194,8 +194,9 @@ void GopTransform::forward(const GopChoices& choices, const MotionKeys& keys, Co
 template <class T>
 void GopTransform::forward_as(const GopChoices& choices, const MotionKeys& keys, CoefficientGop& out) {
   const Reduced r(context_.headers.of(out.motion.get()), {}, out.frames);
+  key_coding_.begin();
   for (int c = 0; c < context_.components(); ++c) {
-    std::vector<std::int32_t>* const low = context_.header.predicted_keys ? &key_coding_.keys(c) : nullptr;
+    std::vector<std::int32_t>* const low = out.motion->predicts_keys ? &key_coding_.keys(c) : nullptr;
     motion_.forward(*out.motion, c, keys, std::is_floating_point_v<T>, low);
     forward_transform<T>(field_of<T>(out, c, r.shape(c)), in_space(r.decomposition(c)), context_.pool, context_.simd);
   }

@@ -18,7 +18,7 @@ class GopTransform {
   /// `searcher`: finds the motion vectors instead of the CPU; may be null.
   GopTransform(CpuContext& context, MotionSearcher* searcher)
       : context_(context),
-        motion_(context.header, context.pool, context.simd, context.effort),
+        motion_(context.header, context.pool, context.simd, context.effort, context.keys_in_place),
         searcher_(searcher),
         key_coding_(context) {}
 

@@ -56,10 +56,10 @@ Field<T> frame_of_band(Field<T> band, int frame) {
 
 }  // namespace
 
-std::vector<std::int32_t>& KeyCoding::keys(int component) {
+void KeyCoding::begin() {
   keys_.resize(static_cast<std::size_t>(context_.components()));
-  predictions_.assign(keys_.size(), {});
-  return keys_[static_cast<std::size_t>(component)];
+  predictions_.resize(keys_.size());
+  for (auto& prediction : predictions_) prediction.clear();
 }
 
 template <class T>
@@ -195,7 +195,8 @@ void KeyCoding::decide(CoefficientGop& gop, GopMotion& motion, const MotionTrans
     sums.resize(all);  // nothing of higher bands
     return coding_cost(header, gop.frames, {}, choices.step, sums);
   };
-  if (cost(predicted) + cost_of_bytes(header, motion.sections.front().size(), choices.step) < cost(alone)) return;
+  const double section = cost_of_bytes(header, motion.sections.front().size(), choices.step);
+  if (prediction_pays(cost(predicted) + section, cost(alone), motion.keys_in_place)) return;
   motion.leave_keys();
   for (const Component<T>& of : components) {
     predictions_[static_cast<std::size_t>(of.index)].clear();
@@ -207,12 +208,13 @@ void KeyCoding::decide(CoefficientGop& gop, GopMotion& motion, const MotionTrans
 }
 
 void KeyCoding::keep(CoefficientGop& gop, float step, MotionKey& key) {
-  if (context_.header.lossless) return;  // it is there
-  for (int c = 0; c < context_.components(); ++c) {
+  keys_.clear();
+  for (int c = 0; c < context_.components() && !context_.header.lossless; ++c) {  // in lossless streams it is there
     const Component<float> of = component<float>(gop, *gop.motion, c, step);
     const auto i = static_cast<std::size_t>(c);
     decode(of, of.keys.back(), predictions_[i], key.components[i].back().data());
   }
+  predictions_.clear();  // the memory of a frame or more, while the GOP is coded and measured
 }
 
 template void KeyCoding::decide<float>(CoefficientGop&, GopMotion&, const MotionTransform&, const MotionKey&,

@@ -12,14 +12,15 @@
 
 namespace trivelet {
 
-/// Used by one thread at a time. For each GOP with motion: take() for each component, decide() if its keys may be
-/// predicted, and keep() once all coefficients are rounded.
+/// Used by one thread at a time. For each GOP with motion: begin(); keys() of each component and decide(), if its keys
+/// may be predicted; and keep() once all coefficients are rounded.
 class KeyCoding {
  public:
   explicit KeyCoding(CpuContext& context) : context_(context) {}
 
+  void begin();
   /// The lowest band of a component after lifting, frame by frame; MotionTransform::forward() fills it.
-  std::vector<std::int32_t>& keys(int component);
+  std::vector<std::int32_t>& keys(int component) { return keys_[static_cast<std::size_t>(component)]; }
   /// Predicts the keys in `gop`, which has the coefficients of the keys themselves, along the motion that was found for
   /// them, or removes that motion if the keys themselves cost less. `before` has the low key of the GOP before. All
   /// predicted keys but the last one are rounded.

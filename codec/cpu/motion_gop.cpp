@@ -139,6 +139,7 @@ MotionSearchParams MotionTransform::search_params(float step, int levels, bool m
   MotionSearchParams params;
   params.levels = levels;
   params.keys = header_.predicted_keys;
+  params.keys_in_place = keys_in_place_;
   params.may_close = may_close;
   params.bits = header_.video.format.bits;
   params.effort = effort_;

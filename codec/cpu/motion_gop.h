@@ -43,9 +43,10 @@ bool may_move(const StreamHeader& header, int frames, const GopChoices& choices)
 
 class MotionTransform {
  public:
-  /// `effort`: of the motion search.
-  MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd, Effort effort = Effort::kMedium)
-      : header_(header), pool_(pool), simd_(simd), effort_(effort) {}
+  /// `effort` and `keys_in_place`: of the motion search.
+  MotionTransform(const StreamHeader& header, ThreadPool& pool, SimdLevel simd, Effort effort = Effort::kMedium,
+                  bool keys_in_place = false)
+      : header_(header), pool_(pool), simd_(simd), effort_(effort), keys_in_place_(keys_in_place) {}
 
   /// Writes samples minus offset, after the colour transform, into the memory of each component, for all places.
   /// `before`: for open GOPs.
@@ -109,6 +110,7 @@ class MotionTransform {
   ThreadPool& pool_;
   SimdLevel simd_;
   Effort effort_;
+  bool keys_in_place_;
   MotionPlaces places_;                      // of what was loaded
   std::vector<Field<std::int32_t>> loaded_;  // per component
 };

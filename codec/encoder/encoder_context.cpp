@@ -34,7 +34,9 @@ EncoderContext::EncoderContext(const VideoInfo& video, const CodingParams& asked
       pool(params.threads, params.workers) {
   const std::vector<std::uint8_t> head = serialise(header);
   (void)parse_stream_header(head.data(), head.size());  // an encoder refuses what a decoder would
-  BackendOptions options{params.threads, params.simd, params.effort, params.workers, uses_lookahead(params)};
+  BackendOptions options{params.threads, params.simd, params.effort, params.workers};
+  options.keys_in_place = params.key_prediction == KeyPrediction::kAuto;
+  options.lookahead = uses_lookahead(params);
   options.keeps_samples = keeps_samples && measures() && !header.motion;
   const auto gop_frames = static_cast<std::uint64_t>(header.gop_frames);
   const std::uint64_t gops = video.frames / gop_frames + (video.frames % gop_frames > 0);

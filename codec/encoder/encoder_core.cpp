@@ -182,7 +182,8 @@ void EncoderCore::push(CoefficientGop& coefficients) {
   p.frame_gains = coefficients.frame_gains;
   require(
       !coefficients.motion || !coefficients.motion->predicts_keys, ErrorKind::kUnsupported,
-      "coefficients of predicted key frames belong to the decoded ones before them, which other steps would change");
+      "coefficients of predicted key frames belong to the decoded ones before them, which other steps would change; "
+      "encode with KeyPrediction::kOff");
   require(!coefficients.motion || header.motion, ErrorKind::kBadArgument,
           "coefficients along a motion in a stream without: encode with EncoderParams::motion");
   const int levels = coefficients.motion ? coefficients.motion->places.levels : header.temporal_levels;

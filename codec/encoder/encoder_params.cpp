@@ -123,7 +123,8 @@ void check_bound(const VideoInfo& video, const CodingParams& p) {
   if (p.lossless) refuse("a lossless stream takes what it takes: its rate has no bound");
   if (p.psnr > 0) refuse("a PSNR that every GOP reaches and a bound on the rate contradict each other; use a quality");
   if (p.part_checks) refuse("checks of parts are not written into streams with a bound on their rate");
-  if (p.predict_keys) refuse("key frames that predict others cannot be cut to a bound on the rate");
+  if (p.key_prediction == KeyPrediction::kOn)
+    refuse("key frames that predict others cannot be cut to a bound on the rate");
 }
 
 void choose_steps(CodingParams& p, int bits) {
@@ -162,6 +163,16 @@ double step_of_quality(const EncoderParams& p, int bits) {
 int usual_gop_frames(const VideoInfo& video, const EncoderParams& p) {
   if (p.profile == Profile::kPredictive) return predicted_gop_frames(video, p.effort);
   return p.motion == Motion::kOff ? kStillGopFrames : moving_gop_frames(video, p.effort);
+}
+
+// Prediction in place is left where decoded keys are not known, or where no GOP depends on another one.
+KeyPrediction chosen_key_prediction(const VideoInfo& video, const CodingParams& p) {
+  if (p.key_prediction != KeyPrediction::kAuto) return p.key_prediction;
+  const bool has_open_gops =
+      p.key_interval > p.gop_frames && (video.frames == 0 || video.frames > static_cast<std::uint64_t>(p.gop_frames));
+  const bool suits =
+      p.motion != Motion::kOff && has_open_gops && !p.has_byte_target() && p.psnr == 0 && p.max_rate == 0;
+  return suits ? KeyPrediction::kAuto : KeyPrediction::kOff;
 }
 
 CodingParams resolve(const VideoInfo& video, CodingParams p) {
@@ -225,7 +236,7 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
     refuse("a dyadic layout needs at least as many spatial as temporal levels, not " +
            std::to_string(p.temporal_levels) + "x" + std::to_string(p.spatial_levels));
   if (p.temporal_levels == 0) p.motion = Motion::kOff;  // nothing to transform along time
-  if (p.predict_keys && targets > 0)
+  if (p.key_prediction == KeyPrediction::kOn && targets > 0)
     refuse("key frames are predicted from decoded ones, which are not known before the target is met; use a quality");
   if (!p.lossless) choose_steps(p, video.format.bits);
   if (p.block_size == 0) p.block_size = fitting_blocks(video, p);
@@ -239,6 +250,7 @@ CodingParams resolve(const VideoInfo& video, CodingParams p) {
     // Rounds to the nearest whole GOP: with long GOPs rounding down would lose much of the interval.
     p.key_interval = std::max(1, (p.key_interval + p.gop_frames / 2) / p.gop_frames) * p.gop_frames;
   }
+  p.key_prediction = chosen_key_prediction(video, p);
   return p;
 }
 
@@ -268,7 +280,7 @@ StreamHeader make_header(const VideoInfo& video, const CodingParams& p) {
   h.video = video;
   h.motion = p.motion != Motion::kOff && p.temporal_levels > 0;
   h.levels_by_gop = h.motion && p.levels_by_gop;
-  h.predicted_keys = h.motion && p.predict_keys;
+  h.predicted_keys = h.motion && p.key_prediction != KeyPrediction::kOff;
   h.known_ahead = p.profile == Profile::kPredictive && p.effort == Effort::kFast;
   h.moved = p.profile == Profile::kPredictive && !h.known_ahead && p.moved_frames && p.gop_frames > 1;
   h.labels = p.profile == Profile::kPredictive && p.labels;

@@ -136,6 +136,7 @@ struct GopMotion {
   std::vector<MotionField> fields;  ///< by place; empty for keys that are not predicted and levels that are left out
   bool predicts_keys = false;       ///< fields and sections have the level above all others, too
   float step = 0;                   ///< encoder: quantiser step of the search
+  bool keys_in_place = false;       ///< encoder: see MotionSearchParams::keys_in_place
   std::vector<MotionField> closed;  ///< encoder: see MotionSearchParams::may_close; by level, or empty
   std::vector<std::vector<std::uint8_t>> sections;  ///< as bytes, coarsest level first (motion_field.h)
 

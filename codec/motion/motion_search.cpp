@@ -499,7 +499,8 @@ GopMotion search_with(const std::vector<MotionPlane>& components, const MotionSe
   GopSearch<T> search(components, params, pool, simd);
   for (int level = levels - 1; level >= 0; --level) search.run(motion, level, motion_frames(level, motion.places));
   if (params.keys) motion.predict_keys();
-  if (motion.predicts_keys) search.run(motion, levels, motion_frames(levels, motion.places));
+  motion.keys_in_place = params.keys_in_place;
+  if (motion.predicts_keys && searches_keys(params)) search.run(motion, levels, motion_frames(levels, motion.places));
   if (!finds_closed(params, motion.places)) return motion;
   GopMotion closed(MotionPlaces(motion.places.frames(), GopKey::kLast, levels), shape.width, shape.height);
   for (int level = levels - 1; level >= 0; --level) search.run(closed, level, {1 << level});

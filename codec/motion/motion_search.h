@@ -23,7 +23,12 @@ struct MotionSearchParams {
   /// one per level, are searched a second time, into GopMotion::closed. without_before() then makes a closed GOP.
   bool may_close = false;
   bool keys = false;  ///< also search for the keys that can be predicted
+  /// These are not searched: each is predicted from the same places of the one before. That commutes with the transform
+  /// in space, so a smaller picture is predicted as the full one is, and errors do not add up there.
+  bool keys_in_place = false;
 };
+/// Whether keys are searched.
+inline bool searches_keys(const MotionSearchParams& params) { return params.keys && !params.keys_in_place; }
 /// Whether the second search applies.
 inline bool finds_closed(const MotionSearchParams& params, const MotionPlaces& places) {
   return params.may_close && places.key == GopKey::kOpen && places.ends_with_key();

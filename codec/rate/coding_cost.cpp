@@ -106,6 +106,14 @@ double cost_of_bytes(const StreamHeader& header, std::size_t bytes, float step) 
   return 8 * static_cast<double>(bytes) * error_per_bit(header, step);
 }
 
+// Cost of keys that are predicted in place, in parts of what they cost alone. Between 0.935 and 0.98 both take the same
+// bytes at equal PSNR (a cartoon of 640x360, GOPs of 16 and 64), because the errors of the key before are coded again.
+constexpr double kOfKeysAlone = 0.95;
+
+bool prediction_pays(double predicted, double alone, bool in_place) {
+  return predicted < (in_place ? kOfKeysAlone * alone : alone);
+}
+
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step) {
   std::size_t bytes = 0;
   for (const auto& section : motion.sections) bytes += section.size();

@@ -84,4 +84,8 @@ double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float 
 double cost_of_bytes(const StreamHeader& header, std::size_t bytes, float step);
 double motion_cost(const StreamHeader& header, const GopMotion& motion, float step);
 
+/// Whether keys are predicted that cost `alone` by themselves and otherwise `predicted`, with their section. Those that
+/// are predicted in place must cost noticeably less.
+bool prediction_pays(double predicted, double alone, bool in_place);
+
 }  // namespace trivelet

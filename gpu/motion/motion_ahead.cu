@@ -19,7 +19,7 @@ MotionAhead::MotionAhead(const StreamHeader& header, const BackendOptions& optio
     : header_(header),
       device_(device),
       pool_(options.threads, options.workers),
-      transform_(header_, pool_, options.simd, options.effort),
+      transform_(header_, pool_, options.simd, options.effort, options.keys_in_place),
       memory_of_one_(memory / kFewestSearches),
       most_(kFewestSearches),
       begun_(kMostSearches),

@@ -220,7 +220,7 @@ void DeviceMotionSearch::search_level(int level, const MotionSearchParams& param
   s.closed_cells = closed_cells_.data();
   if (level == gop_places_.levels - 1) {
     search_coarsely(at<T>(small_, 0), gop_places_, s.blocks,
-                    params.keys ? CoarseFrames::kAllAndKeys : CoarseFrames::kAll, coarse_.data(), stream_);
+                    searches_keys(params) ? CoarseFrames::kAllAndKeys : CoarseFrames::kAll, coarse_.data(), stream_);
     if (closes)
       search_coarsely(at<T>(small_, 0), s.closed, s.blocks, CoarseFrames::kFirstOfLevels, closed_coarse_.data(),
                       stream_);
@@ -290,7 +290,7 @@ void DeviceMotionSearch::find(GopKey key, bool with_before, const MotionSearchPa
     for (const int t : motion_frames(level, gop_places_)) high_.push_back(static_cast<std::size_t>(t));
   };
   for (int level = params.levels - 1; level >= 0; --level) search_at(level);
-  if (params.keys) search_at(params.levels);
+  if (searches_keys(params)) search_at(params.levels);
   for (const std::size_t t : high_)
     copy(host_cells_.data() + t * cells, cells_.data() + t * cells, cells, cudaMemcpyDeviceToHost, stream_);
   closed_levels_ = finds_closed(params, gop_places_) ? params.levels : 0;
@@ -307,7 +307,8 @@ GopMotion DeviceMotionSearch::end(ThreadPool* pool) {
   motion.places = gop_places_;
   motion.grid = grid_;
   motion.fields.resize(static_cast<std::size_t>(gop_places_.count));
-  motion.predicts_keys = params_.keys && !motion_frames(params_.levels, gop_places_).empty();
+  motion.keys_in_place = params_.keys_in_place;
+  if (params_.keys) motion.predict_keys();
   motion.closed.resize(static_cast<std::size_t>(closed_levels_));
   const int high = static_cast<int>(high_.size()), all = high + closed_levels_;
   const auto fill = [&](int i) {

@@ -89,7 +89,7 @@ GopWeighing::Costs GopWeighing::end(const GopMotion& motion) const {
   Costs costs;
   if (weighs_still_) costs.still = still_.cost.cost(frame_gains_, still_.cost.sums());
   std::vector<CodingSums> moving = moving_.cost.sums();
-  costs.predicts_keys = motion.predicts_keys && keys_->pays(moving, motion.sections.front().size());
+  costs.predicts_keys = motion.predicts_keys && keys_->pays(moving, motion);
   costs.moving = moving_.cost.cost({}, moving);
   return costs;
 }

@@ -225,7 +225,7 @@ void DeviceKeyCoding::finish(const MotionOfGop& motion, DeviceMotion& lifting, c
     decode(key(keys_, keys - 1), key(coded, keys - 1), c, lifting.low_key(c), stream);
 }
 
-bool DeviceKeyCoding::pays(std::vector<CodingSums>& sums, std::size_t bytes) const {
+bool DeviceKeyCoding::pays(std::vector<CodingSums>& sums, const GopMotion& motion) const {
   std::vector<CodingSums> alone(sums.size()), predicted(sums.size());
   const auto of = [&](int kind, int number, std::size_t band) {
     const unsigned long long* s =
@@ -241,7 +241,8 @@ bool DeviceKeyCoding::pays(std::vector<CodingSums>& sums, std::size_t bytes) con
   const auto cost = [&](const std::vector<CodingSums>& all) {
     return coding_cost(shape_->header, shape_->frames, {}, step_, all);
   };
-  if (!(cost(predicted) + cost_of_bytes(header_, bytes, step_) < cost(alone))) return false;
+  const double section = cost_of_bytes(header_, motion.sections.front().size(), step_);
+  if (!prediction_pays(cost(predicted) + section, cost(alone), motion.keys_in_place)) return false;
   for (std::size_t b = 0; b < bands_.size(); ++b)
     for (int i = 0; i < summed_; ++i)
       sums[bands_[b].sum + static_cast<std::size_t>(i)] = of(i + 1 < summed_ ? 1 : 0, i, b);

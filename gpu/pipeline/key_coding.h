@@ -29,8 +29,8 @@ class DeviceKeyCoding {
   void finish(const MotionOfGop& motion, DeviceMotion& lifting, const Stream& stream);
 
   /// Once the stream has done predict(). `sums`: those of the GOP whose keys stand alone; they become those of the GOP
-  /// with predicted keys if that costs less. `bytes`: of the section of keys.
-  bool pays(std::vector<CodingSums>& sums, std::size_t bytes) const;
+  /// with predicted keys if that pays.
+  bool pays(std::vector<CodingSums>& sums, const GopMotion& motion) const;
   std::size_t device_bytes() const;
 
  private:

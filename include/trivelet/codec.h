@@ -102,11 +102,8 @@ struct EncoderParams {
   /// decoding to begin; an interval of at most gop_frames makes all GOPs closed. 0 = four seconds, or 100 frames
   /// without a frame rate.
   int key_interval = 0;
-  /// With motion, at constant quality or lossless: key frames of a GOP may be predicted from those of the GOP before,
-  /// where that is estimated to cost less. Still scenes take up to 15 % fewer bytes. Decoding then begins at a closed
-  /// GOP with the key frames from there on, and at fewer layers or a smaller size errors add up until the next closed
-  /// GOP (FORMAT.md "Predicted keys").
-  bool predict_keys = false;
+  /// With motion. Still scenes take fewer bytes. Decoding then begins at a closed GOP with the keys from there on.
+  KeyPrediction key_prediction = KeyPrediction::kAuto;
   Profile profile = Profile::kDense;
   /// Predictive profile, except with Effort::kFast: predict with motion compensation from the previous frame. For
   /// videos; switch it off for the slices of volumes.

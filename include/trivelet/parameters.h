@@ -30,6 +30,15 @@ enum class Motion : std::uint8_t {
   kDefault = 3,  ///< kAuto in the dense profile, unless EncoderParams::temporal is chosen; else kOff
 };
 
+/// Whether keys of GOPs with motion are predicted from those before, where that is estimated to cost less
+/// (FORMAT.md "Predicted keys"). Constant quality or lossless.
+enum class KeyPrediction : std::uint8_t {
+  kOff = 0,
+  kOn = 1,    ///< along their motion. Smaller pictures are less exact until the next closed GOP
+  kAuto = 2,  ///< from the same places of pictures: exact at every size. kOff where there is no motion or no open GOP,
+              ///< with a target and with a bound on the rate
+};
+
 /// Position of the key frame in a GOP with motion: the one frame that is not predicted from others in time.
 enum class GopKey : std::uint8_t {
   kFirst = 0,  ///< the first frame

@@ -295,6 +295,9 @@ enum { TVL_T2D = 0, TVL_DYADIC = 1 };                                /* layouts 
 /* Auto: in the GOPs that then take fewer bits. Default: auto in the dense profile, unless a temporal wavelet is chosen;
  * else off. */
 enum { TVL_MOTION_OFF = 0, TVL_MOTION_ON = 1, TVL_MOTION_AUTO = 2, TVL_MOTION_DEFAULT = 3 };
+/* Keys that are predicted from those of the GOP before, where that is estimated to cost less: on along their motion,
+ * which makes smaller pictures less exact; auto from the same places, not with a target or max_rate. */
+enum { TVL_KEY_PREDICTION_OFF = 0, TVL_KEY_PREDICTION_ON = 1, TVL_KEY_PREDICTION_AUTO = 2 };
 enum { TVL_CPU = -1 }; /* device; else the number of a GPU */
 
 /* How to encode; every member is as in EncoderParams of codec.h. */
@@ -332,6 +335,7 @@ typedef struct tvl_encode_params {
   const tvl_metadata* metadata; /* kept beside the pictures; NULL = none. Used during open only */
   double max_rate;              /* most bits per second over rate_window seconds or more; 0 = no bound. GOPs are cut */
   double rate_window;           /* seconds, 1 */
+  int32_t key_prediction;       /* TVL_KEY_PREDICTION_AUTO */
 } tvl_encode_params;
 TVL_API void tvl_encode_params_init(tvl_encode_params* params, uint64_t struct_size);
 

@@ -137,6 +137,7 @@ class EncodeParams(Structure):
         ("key_interval", c_int64),
         ("metadata", POINTER(Metadata)),
         *members(c_double, "max_rate rate_window"),
+        ("key_prediction", c_int32),
     ]
 
 

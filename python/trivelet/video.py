@@ -34,6 +34,7 @@ _GREY, _YUV, _RGB = range(3)
 _SUBSAMPLINGS = {(0, 0): "444", (1, 0): "422", (1, 1): "420", (0, 1): "440", (2, 0): "411", (2, 2): "410"}
 _PROFILES = ["fast", "dense", "predictive"]
 _MOTIONS = ["off", "on", "auto", "default"]
+_KEY_PREDICTIONS = ["off", "on", "auto"]
 _RATIONAL_LIMIT = 2**31 - 1
 
 Rational = Union[int, float, str, Fraction]
@@ -273,6 +274,7 @@ class VideoWriter:
         gop: Optional[int] = None,
         layers: Optional[int] = None,
         motion: str = "default",
+        key_prediction: str = "auto",
         info: Optional[VideoInfo] = None,
         metadata: Optional[Metadata] = None,
         threads: int = 0,
@@ -291,6 +293,9 @@ class VideoWriter:
         layers: quality layers, 1..16; by default they depend on the size.
         motion: "off", "on", "auto" = in the GOPs that then take fewer bits; the default is "auto" for the dense profile,
         "off" for the others.
+        key_prediction: whether keys are predicted from those of the GOP before, where that takes fewer bits, with motion
+        and no target: "auto" = from the same places of pictures, "on" = along motion, which makes smaller pictures less
+        exact, "off" = never.
         info: times, colours and so on, for instance of a reader; its size and format are overridden by those above.
         metadata: stored beside the pictures.
         threads: 0 = one for each core. device: the number of a GPU; None = the CPU.
@@ -324,6 +329,7 @@ class VideoWriter:
         params.rate_window = positive("rate_window", rate_window)
         params.profile = number_of("profile", profile, _PROFILES)
         params.motion = number_of("motion", motion, _MOTIONS)
+        params.key_prediction = number_of("key_prediction", key_prediction, _KEY_PREDICTIONS)
         params.gop_frames = gop if gop is not None else 0
         params.layers = layers if layers is not None else 0
         params.threads = threads

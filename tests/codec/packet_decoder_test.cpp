@@ -56,6 +56,7 @@ EncoderParams film_params(Motion motion) {
   p.motion = motion;
   p.gop_frames = kGop;
   p.key_interval = 3 * kGop;
+  p.key_prediction = KeyPrediction::kOff;
   p.layers = 3;
   p.block_size = 32;
   p.threads = 2;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codec/base/simd.h"
+#include "codec/encoder/encoder_params.h"
 #include "codec/format/container.h"
 #include "codec/motion/motion.h"
 #include "tests/support/boxes.h"
@@ -30,7 +31,7 @@ constexpr int kChainGops = 6;  // the fifth one is closed
 EncoderParams with_predicted_keys() {
   EncoderParams p = with_motion(kChainGop);
   p.key_interval = 4 * kChainGop;
-  p.predict_keys = true;
+  p.key_prediction = KeyPrediction::kOn;
   return p;
 }
 
@@ -80,7 +81,7 @@ TEST(PredictedKeys, AreChosenWhereTheyPay) {
   EncoderParams p = with_predicted_keys();
   const auto& predicted = stream_of_film();
   EXPECT_EQ(chain_of(predicted), "LPPPLP");
-  p.predict_keys = false;
+  p.key_prediction = KeyPrediction::kOff;
   const auto alone = encode(clip, p);
   EXPECT_EQ(chain_of(alone), "LOOOLO");
   EXPECT_LT(predicted.size(), alone.size() * 19 / 20);
@@ -92,7 +93,7 @@ TEST(PredictedKeys, AreChosenWhereTheyPay) {
     fill(noise.gops[i], kChainGop, noise.info.format, Pattern::kNoise, static_cast<std::uint32_t>(i));
     noise.gops[i].times() = times;
   }
-  p.predict_keys = true;
+  p.key_prediction = KeyPrediction::kOn;
   EXPECT_EQ(chain_of(encode(noise, p)), "LOOOLO");
 }
 
@@ -152,7 +153,7 @@ TEST(PredictedKeys, ManyInAGop) {
       const std::vector<Gop> decoded = decode(stream, {.threads = 2});
       for (std::size_t i = 0; lossless && i < decoded.size(); ++i)
         EXPECT_EQ(compare(clip.gops[i], decoded[i]).largest, 0);
-      p.predict_keys = false;
+      p.key_prediction = KeyPrediction::kOff;
       const auto alone = encode(clip, p);
       EXPECT_LT(stream.size(), alone.size());
       if (!lossless) {
@@ -363,6 +364,79 @@ TEST(PredictedKeys, PacketsAreDecodedInChains) {
   ASSERT_TRUE(add(4));
   ASSERT_TRUE(decoder.decode({.threads = 2}, decoded));
   EXPECT_EQ(compare(decoded.gop, whole[4]).largest, 0);
+}
+
+// ------------------------------------------------------------------------------------------------------------ in place
+
+Clip still_film(const char* format = "yuv420p") {
+  return moving_clip(64, 48, format, kChainGops * kChainGop, kChainGop, 0);
+}
+
+EncoderParams with_keys_in_place() {
+  EncoderParams p = with_predicted_keys();
+  p.key_prediction = EncoderParams{}.key_prediction;
+  p.quality = 45;
+  return p;
+}
+
+TEST(KeysInPlace, AreTheDefaultOfStillScenes) {
+  EncoderParams p = with_keys_in_place();
+  ASSERT_EQ(p.key_prediction, KeyPrediction::kAuto);
+  const auto stream = encode(still_film(), p), moving = encode(film(), p);
+  EXPECT_EQ(chain_of(stream), "LPPPLP");
+  EXPECT_EQ(chain_of(moving), "LOOOLO");
+  p.key_prediction = KeyPrediction::kOff;
+  const auto alone = encode(still_film(), p);
+  EXPECT_LT(stream.size(), alone.size() * 7 / 10);
+  EXPECT_GT(psnr(still_film(), decode(stream, {.threads = 2})),
+            psnr(still_film(), decode(alone, {.threads = 2})) - 0.3);
+}
+
+// What the last GOP of a chain loses in dB, at half the size, because its keys are predicted.
+double loss_of_smaller_pictures(const Clip& clip, KeyPrediction prediction) {
+  EncoderParams p = with_keys_in_place();
+  const auto last_of = [&](KeyPrediction way, double quality) {
+    p.key_prediction = way;
+    p.quality = quality;
+    const auto stream = encode(clip, p);
+    EXPECT_EQ(chain_of(stream), way == KeyPrediction::kOff ? "LOOOLO" : "LPPPLP");
+    return decode(stream, {.reduce = 1, .threads = 2})[3];
+  };
+  Clip exact;
+  exact.info = clip.info;
+  exact.gops.push_back(last_of(KeyPrediction::kOff, 90));
+  return psnr(exact, {last_of(KeyPrediction::kOff, 45)}) - psnr(exact, {last_of(prediction, 45)});
+}
+
+TEST(KeysInPlace, SmallerPicturesDoNotDrift) {
+  EXPECT_LT(loss_of_smaller_pictures(still_film(), KeyPrediction::kAuto), 1);
+  EXPECT_GT(loss_of_smaller_pictures(film(), KeyPrediction::kOn), 3);
+}
+
+TEST(KeysInPlace, LosslessIsExact) {
+  const Clip clip = still_film("gbrp");
+  EncoderParams p = with_keys_in_place();
+  p.lossless = true;
+  const auto stream = encode(clip, p);
+  const std::vector<Gop> decoded = decode(stream, {.threads = 2});
+  for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_EQ(compare(clip.gops[i], decoded[i]).largest, 0);
+}
+
+TEST(KeysInPlace, AreLeftWhereNoneCanBePredicted) {
+  const VideoInfo film = video(64, 48, "gray", 48), one_gop = video(64, 48, "gray", kChainGop);
+  const auto predicts = [](const VideoInfo& of, const EncoderParams& p) {
+    return make_header(of, resolve(of, p)).predicted_keys;
+  };
+  const EncoderParams p = with_keys_in_place();
+  EXPECT_TRUE(predicts(film, p));
+  EXPECT_FALSE(predicts(one_gop, p));
+  EncoderParams closed = p, bounded = p, sized = p, exact = p, still = p;
+  closed.key_interval = kChainGop;
+  bounded.max_rate = 1e6;
+  sized.bits_per_pixel = 0.5;
+  exact.psnr = 40;
+  still.motion = Motion::kOff;
+  for (const EncoderParams& without : {closed, bounded, sized, exact, still}) EXPECT_FALSE(predicts(film, without));
 }
 
 TEST(PredictedKeys, ChooseNoTargets) {

@@ -376,7 +376,7 @@ int main(int argc, char** argv) {
     double bits_per_pixel = 0;
     bool visual = false;
     Motion motion = Motion::kOff;
-    bool predict_keys = false;
+    KeyPrediction key_prediction = KeyPrediction::kOff;
   };
   constexpr Profile kDense = Profile::kDense;
   const Kind kinds[] = {
@@ -400,9 +400,10 @@ int main(int argc, char** argv) {
       {"motion_lossless", 18, 9, 5, 5, "yuv420p", true, Layout::kT2d, 1, 3, 1, 0x3042, kDense, 0, false, Motion::kOn},
       {"motion_fast", 16, 16, 4, 4, "gbrp", false, Layout::kT2d, 2, 2, 2, 0x3010, Profile::kFast, 0, false,
        Motion::kAuto},
-      {"motion_keys", 24, 17, 9, 3, "gray", false, Layout::kT2d, 2, 1, 2, 0x3002, kDense, 0, false, Motion::kOn, true},
+      {"motion_keys", 24, 17, 9, 3, "gray", false, Layout::kT2d, 2, 1, 2, 0x3002, kDense, 0, false, Motion::kOn,
+       KeyPrediction::kOn},
       {"motion_keys_exact", 18, 9, 8, 4, "yuv420p", true, Layout::kT2d, 1, 1, 1, 0x3042, kDense, 0, false, Motion::kOn,
-       true},
+       KeyPrediction::kOn},
       {"predictive", 40, 33, 5, 3, "yuv420p", true, Layout::kT2d, 0, 0, 1, 0x3000, Profile::kPredictive},
   };
   unsigned i = 0;
@@ -414,7 +415,7 @@ int main(int argc, char** argv) {
     p.bits_per_pixel = k.bits_per_pixel;
     p.visual = k.visual;
     p.motion = k.motion;
-    p.predict_keys = k.predict_keys;
+    p.key_prediction = k.key_prediction;
     p.spatial_levels = k.spatial;
     p.temporal_levels = k.temporal;
     p.layers = k.layers;

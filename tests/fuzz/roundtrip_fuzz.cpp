@@ -92,7 +92,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     default: break;
   }
-  p.predict_keys = p.motion != Motion::kOff && more & 8 && (p.lossless || !(data[6] & 64));
+  const bool may_predict = p.motion != Motion::kOff && (p.lossless || !(data[6] & 64));
+  p.key_prediction = !(may_predict && more & 8) ? KeyPrediction::kOff
+                     : more & 1                 ? KeyPrediction::kAuto
+                                                : KeyPrediction::kOn;
   p.measure_errors = more % 5 > 0;
   p.part_checks = more & 4 && !(data[6] & 64 && !p.lossless);
   const int gops = 1 + (data[0] >> 4 & 1) + (p.motion != Motion::kOff ? data[0] >> 5 & 1 : 0);

@@ -29,6 +29,7 @@ struct KeyCase {
   double quality;       // 0: lossless
   bool sample = false;  // emulated, without TRIVELET_FULL, too
   bool large = false;
+  bool in_place = false;  // of a still scene
 };
 
 const std::vector<KeyCase>& key_cases() {
@@ -43,6 +44,9 @@ const std::vector<KeyCase>& key_cases() {
       {"lossless", 41, 27, 16, 4, 2, "yuv420p", Profile::kFast, 0},
       {"lossless colours", 24, 18, 19, 5, 1, "gbrp", Profile::kDense, 0, true},
       {"lossless sixteen bits", 30, 26, 16, 4, 1, "gray16le", Profile::kFast, 0},
+      {"in place", 64, 48, 24, 8, 3, "yuv420p", Profile::kDense, 45, true, false, true},
+      {"in place, fast", 37, 29, 24, 4, 2, "yuv420p", Profile::kFast, 45, true, false, true},
+      {"in place, lossless", 41, 27, 19, 6, 1, "gbrp", Profile::kDense, 0, true, false, true},
       {"720p", 1280, 720, 64, 8, 3, "yuv420p", Profile::kDense, 50, false, true},
       {"720p lossless", 1282, 722, 16, 4, 1, "yuv420p10le", Profile::kFast, 0, false, true},
   };
@@ -58,12 +62,12 @@ class KeyBackends : public ::testing::TestWithParam<KeyCase> {
   }
   Clip clip() const {
     const KeyCase& c = GetParam();
-    return moving_clip(c.width, c.height, c.format, c.frames, c.gop);
+    return moving_clip(c.width, c.height, c.format, c.frames, c.gop, c.in_place ? 0 : 1);
   }
   EncoderParams params() const {
     const KeyCase& c = GetParam();
     EncoderParams p = with_motion(c.gop);
-    p.predict_keys = true;
+    p.key_prediction = c.in_place ? KeyPrediction::kAuto : KeyPrediction::kOn;
     p.key_interval = 4 * c.gop;
     p.temporal_levels = c.levels;
     p.profile = c.profile;
@@ -160,7 +164,7 @@ TEST(KeyCoding, FindsRoomOrLeavesTheHostWhatItMust) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
   const Clip clip = moving_clip(40, 32, "yuv420p", 15, 4);
   EncoderParams p = with_motion(4);
-  p.predict_keys = true;
+  p.key_prediction = KeyPrediction::kOn;
   p.temporal_levels = 2;
   p.quality = 50;
   const std::vector<std::byte> expected = encode_with(nullptr, clip, p);

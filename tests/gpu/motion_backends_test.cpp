@@ -271,7 +271,7 @@ TEST_P(MotionSearches, ChooseTheSame) {
   p.gop_frames = c.frames;
   p.temporal_levels = c.levels;
   p.lossless = c.quality == 0;
-  p.predict_keys = c.keys;
+  p.key_prediction = c.keys ? KeyPrediction::kOn : KeyPrediction::kOff;
   if (c.quality > 0) p.quality = c.quality;
   const StreamHeader header = make_header(info, resolve(info, p));
   ThreadPool pool(2);

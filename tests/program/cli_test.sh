@@ -481,6 +481,27 @@ false --lossless
 END
 expect 2 encode clip.y4m s.tvl -y --keyint 20 --preset fast
 expect_text err.txt 'keyint needs GOPs that refer'
+# Keys of a still scene are predicted from those before, unless that is impossible.
+frame=$(dd if=/dev/urandom bs=3072 count=1 2>/dev/null | base64 -w0)
+{ echo "YUV4MPEG2 W64 H48 F25:1 Ip Cmono"; for _ in $(seq 16); do echo FRAME; echo "$frame" | base64 -d; done; } >still.y4m
+for options in "" "--key-prediction auto" "--key-prediction on" "--lossless"; do
+  # shellcheck disable=SC2086
+  expect 0 encode still.y4m s.tvl -y --motion on --gop 4 $options
+  expect 0 info s.tvl
+  expect_text out.txt 'predicted keys in 3 GOPs'
+done
+expect 0 info s.tvl --json
+expect_text out.txt '"gops_with_predicted_keys": 3'
+for options in "--key-prediction off" "--psnr 40" "--max-rate 10M" "--size 20k" "--keyint 4" "--joinable"; do
+  # shellcheck disable=SC2086
+  expect 0 encode still.y4m s.tvl -y --motion on --gop 4 $options
+  expect 0 info s.tvl --json
+  expect_text out.txt '"gops_with_predicted_keys": 0'
+done
+for options in "--psnr 40" "--max-rate 10M" "--size 20k" "--motion off"; do
+  # shellcheck disable=SC2086
+  expect 2 encode still.y4m s.tvl -y --gop 4 --key-prediction on $options
+done
 
 section "what limits"
 expect 0 encode clip.y4m s.tvl -y -v

@@ -1072,9 +1072,23 @@ class Videos(unittest.TestCase):
             {"width": 0},
             {"device": -1},
             {"motion": "yes"},
+            {"key_prediction": "yes"},
+            {"key_prediction": "on", "psnr": 40},
         ):
             with self.assertRaises(trivelet.ArgumentError, msg=str(more)):
                 trivelet.VideoWriter(io.BytesIO(), **{"width": 16, "height": 16, **more})
+
+    def test_keys_of_a_still_scene_are_predicted(self) -> None:
+        frame = np.random.default_rng(3).integers(0, 256, (48, 64), np.uint8)
+        sizes = []
+        for more in ({}, {"key_prediction": "auto"}, {"key_prediction": "off"}):
+            file = io.BytesIO()
+            with trivelet.VideoWriter(file, 64, 48, "gray", gop=4, motion="on", **more) as writer:
+                for _ in range(16):
+                    writer.write(frame)
+            sizes.append(len(file.getvalue()))
+        self.assertEqual(sizes[0], sizes[1])
+        self.assertLess(sizes[0], sizes[2] * 0.6)
 
     def test_targets(self) -> None:
         frames, sizes = self.frames([(48, 64)], count=20), []

@@ -9,8 +9,8 @@
 
 namespace trivelet::test {
 
-// Two textures that move apart, one in front of the other, with a little noise.
-inline void draw(Gop& gop, int frames, int first, const PixelFormat& format, std::uint32_t seed) {
+// Two textures that move apart, one in front of the other, with a little noise. `speed` 0: only the noise changes.
+inline void draw(Gop& gop, int frames, int first, const PixelFormat& format, std::uint32_t seed, double speed = 1) {
   gop.set_frames(frames);
   const int most = (1 << format.bits) - 1;
   for (int c = 0; c < gop.components(); ++c) {
@@ -19,7 +19,7 @@ inline void draw(Gop& gop, int frames, int first, const PixelFormat& format, std
     const double sx = chroma ? 1 << format.log2_chroma_w : 1, sy = chroma ? 1 << format.log2_chroma_h : 1;
     for (int f = 0; f < frames; ++f) {
       std::mt19937 random(seed + static_cast<std::uint32_t>(100 * (first + f) + c));
-      const double t = first + f;
+      const double t = speed * (first + f);
       for (int y = 0; y < v.shape.height; ++y)
         for (int x = 0; x < v.shape.width; ++x) {
           double px = sx * x - 1.75 * t, py = sy * y + 0.5 * t;
@@ -40,12 +40,13 @@ inline void draw(Gop& gop, int frames, int first, const PixelFormat& format, std
   for (int f = 0; f < frames; ++f) gop.times()[static_cast<std::size_t>(f)] = {first + f, 1};
 }
 
-inline Clip moving_clip(int width, int height, const std::string& format, int frames, int gop_frames) {
+inline Clip moving_clip(int width, int height, const std::string& format, int frames, int gop_frames,
+                        double speed = 1) {
   Clip clip;
   clip.info = video(width, height, format, static_cast<std::uint64_t>(frames));
   for (int f = 0; f < frames; f += gop_frames) {
     clip.gops.emplace_back(clip.info, gop_frames);
-    draw(clip.gops.back(), std::min(gop_frames, frames - f), f, clip.info.format, 1);
+    draw(clip.gops.back(), std::min(gop_frames, frames - f), f, clip.info.format, 1, speed);
   }
   return clip;
 }

@@ -53,6 +53,7 @@ typedef struct TriveletEncoder {
     int lossless;
     int profile;
     int motion;
+    int key_prediction;
     int layers;
     int device;
 
@@ -180,6 +181,7 @@ static av_cold int trivelet_init(AVCodecContext *avctx)
     p.lossless = s->lossless;
     p.profile  = s->profile;
     p.motion   = s->motion;
+    p.key_prediction = s->key_prediction;
     p.layers   = s->layers;
     p.device   = s->device;
     p.threads  = avctx->thread_count;
@@ -338,6 +340,10 @@ static const AVOption options[] = {
         { "on", NULL, 0, AV_OPT_TYPE_CONST, { .i64 = TVL_MOTION_ON }, 0, 0, VE, "motion" },
         { "auto", "where it saves bytes", 0, AV_OPT_TYPE_CONST, { .i64 = TVL_MOTION_AUTO }, 0, 0, VE, "motion" },
         { "default", "auto, or off with -profile fast", 0, AV_OPT_TYPE_CONST, { .i64 = TVL_MOTION_DEFAULT }, 0, 0, VE, "motion" },
+    { "key_prediction", "keys predicted from those of the GOP before", OFFSET(key_prediction), AV_OPT_TYPE_INT, { .i64 = TVL_KEY_PREDICTION_AUTO }, TVL_KEY_PREDICTION_OFF, TVL_KEY_PREDICTION_AUTO, VE, "key_prediction" },
+        { "off", NULL, 0, AV_OPT_TYPE_CONST, { .i64 = TVL_KEY_PREDICTION_OFF }, 0, 0, VE, "key_prediction" },
+        { "on", "along motion; smaller pictures are less exact", 0, AV_OPT_TYPE_CONST, { .i64 = TVL_KEY_PREDICTION_ON }, 0, 0, VE, "key_prediction" },
+        { "auto", "from the same places, where it saves bytes", 0, AV_OPT_TYPE_CONST, { .i64 = TVL_KEY_PREDICTION_AUTO }, 0, 0, VE, "key_prediction" },
     { "layers", "quality layers; 0 = by size", OFFSET(layers), AV_OPT_TYPE_INT, { .i64 = 0 }, 0, 16, VE },
     { "device", "number of a GPU; -1 = the CPU", OFFSET(device), AV_OPT_TYPE_INT, { .i64 = TVL_CPU }, TVL_CPU, INT_MAX, VE },
     { NULL },
