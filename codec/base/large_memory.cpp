@@ -20,6 +20,11 @@ constexpr bool kHasHugePages = true;
 constexpr bool kHasHugePages = false;  // alignment to them would leave holes of up to a page
 #endif
 
+// What a block takes: whole huge pages if that is at most a thirty-second more, as for a frame of 1080p of 16 bits.
+std::size_t size_of(std::size_t bytes) {
+  const std::size_t pages = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  return kHasHugePages && pages - bytes <= bytes / 32 ? pages : bytes;
+}
 // A block shorter than two huge pages might contain none of them whole.
 bool is_huge(std::size_t bytes) { return bytes >= 2 * kHugePage; }
 std::align_val_t alignment(std::size_t bytes) {
@@ -40,12 +45,13 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
 }  // namespace
 
 void* allocate_large(std::size_t bytes) {
-  void* memory = ::operator new(bytes, alignment(bytes));
-  if (is_huge(bytes)) prefer_huge_pages(memory, bytes);
+  const std::size_t size = size_of(bytes);
+  void* memory = ::operator new(size, alignment(size));
+  if (is_huge(size)) prefer_huge_pages(memory, size);
   return memory;
 }
 
-void free_large(void* memory, std::size_t bytes) noexcept { ::operator delete(memory, alignment(bytes)); }
+void free_large(void* memory, std::size_t bytes) noexcept { ::operator delete(memory, alignment(size_of(bytes))); }
 
 std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes) {
   if (!is_huge(bytes)) {
