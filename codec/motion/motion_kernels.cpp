@@ -31,13 +31,13 @@ typedef std::int16_t H16 __attribute__((vector_size(32)));
 #endif
 
 template <class U>
-inline U load(const std::int32_t* p) {
+inline U load_numbers(const std::int32_t* p) {
   U v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
 template <class U>
-inline void store(std::int32_t* p, U v) {
+inline void store_numbers(std::int32_t* p, U v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
@@ -49,7 +49,7 @@ inline Signed load_halves(const std::int16_t* p) {
   return __builtin_convertvector(v, Signed);
 }
 template <class U>
-inline U load(const std::int16_t* p) {
+inline U load_numbers(const std::int16_t* p) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(U) == sizeof(U16)) return (U)load_halves<H16, S16>(p);
 #endif
@@ -67,7 +67,7 @@ inline Signed store_halves(std::int16_t* p, Signed v) {
   return v ^ __builtin_convertvector(low, Signed);
 }
 template <class U>
-inline void store(std::int16_t* p, U v, U& changed) {
+inline void store_numbers(std::int16_t* p, U v, U& changed) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(U) == sizeof(U16)) changed |= (U)store_halves<H16, S16>(p, (S16)v);
 #endif
@@ -81,8 +81,8 @@ inline void store(std::int16_t* p, U v, U& changed) {
   }
 }
 template <class U>
-inline void store(std::int32_t* p, U v, U&) {
-  store(p, v);
+inline void store_numbers(std::int32_t* p, U v, U&) {
+  store_numbers(p, v);
 }
 
 /// Numbers beside each other that one strip of a block has.
@@ -117,9 +117,9 @@ inline Taps taps_of(int phase, int up) {
 // One row of a strip, filtered unless `phase` is 0.
 template <class U, class S, class In>
 inline U filtered(const In* in, const Taps& taps, int phase, int up) {
-  if (phase == 0) return load<U>(in) << up;
-  U sum = load<U>(in - 3) * taps.k[0] + 32;
-  for (int i = 1; i < 8; ++i) sum += load<U>(in + i - 3) * taps.k[i];
+  if (phase == 0) return load_numbers<U>(in) << up;
+  U sum = load_numbers<U>(in - 3) * taps.k[0] + 32;
+  for (int i = 1; i < 8; ++i) sum += load_numbers<U>(in + i - 3) * taps.k[i];
   return (U)((S)sum >> 6);
 }
 
@@ -128,7 +128,8 @@ template <class U, class S, class In>
 inline void interpolate_strip(const In* in, Index in_stride, std::int32_t* out, Index out_stride, int rows,
                               const Taps& along, const Taps& down, int phase_x, int phase_y, int up) {
   if (phase_y == 0) {
-    for (int y = 0; y < rows; ++y) store(out + y * out_stride, filtered<U, S>(in + y * in_stride, along, phase_x, up));
+    for (int y = 0; y < rows; ++y)
+      store_numbers(out + y * out_stride, filtered<U, S>(in + y * in_stride, along, phase_x, up));
     return;
   }
   U row[8];
@@ -137,7 +138,7 @@ inline void interpolate_strip(const In* in, Index in_stride, std::int32_t* out, 
     row[7] = filtered<U, S>(in + (y + 4) * in_stride, along, phase_x, up);
     U sum = row[0] * down.k[0] + 32;
     for (int i = 1; i < 8; ++i) sum += row[i] * down.k[i];
-    store(out + y * out_stride, (U)((S)sum >> 6));
+    store_numbers(out + y * out_stride, (U)((S)sum >> 6));
     for (int i = 0; i < 7; ++i) row[i] = row[i + 1];
   }
 }
@@ -176,7 +177,7 @@ inline bool lift_with(X* x, Index x_stride, int rows, int columns, bool add, con
     U changed{};
     for (int y = 0; y < rows; ++y) {
       X* to = x + y * x_stride + at;
-      store(to, load<U>(to) + sign * p(of, y, at), changed);
+      store_numbers(to, load_numbers<U>(to) + sign * p(of, y, at), changed);
     }
     if constexpr (sizeof(X) < sizeof(Wrap)) fits = !any(changed) && fits;
   });
@@ -188,7 +189,7 @@ bool lift_by(X* x, Index x_stride, const std::int32_t* p, Index p_stride, int ro
   return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
     using U = typename decltype(of)::U;
     using S = typename decltype(of)::S;
-    return (U)((S)load<U>(p + y * p_stride + at) >> shift);
+    return (U)((S)load_numbers<U>(p + y * p_stride + at) >> shift);
   });
 }
 
@@ -198,7 +199,7 @@ bool lift_mean(X* x, Index x_stride, const std::int32_t* a, Index a_stride, cons
   return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
     using U = typename decltype(of)::U;
     using S = typename decltype(of)::S;
-    return (U)((S)(load<U>(a + y * a_stride + at) + load<U>(b + y * b_stride + at) + 1) >> 1 >> shift);
+    return (U)((S)(load_numbers<U>(a + y * a_stride + at) + load_numbers<U>(b + y * b_stride + at) + 1) >> 1 >> shift);
   });
 }
 
@@ -208,7 +209,7 @@ bool lift_sum(X* x, Index x_stride, const std::int32_t* sum, Index sum_stride, i
   return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
     using U = typename decltype(of)::U;
     using S = typename decltype(of)::S;
-    return (U)((S)(load<U>(sum + y * sum_stride + at) + kMotionWeight * kMotionWeight / 2) >> 8 >> shift);
+    return (U)((S)(load_numbers<U>(sum + y * sum_stride + at) + kMotionWeight * kMotionWeight / 2) >> 8 >> shift);
   });
 }
 
@@ -217,12 +218,12 @@ template <class U, class S>
 inline void accumulate_strip(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows,
                              const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum,
                              Index sum_stride) {
-  const U weight = load<U>(weight_x);
+  const U weight = load_numbers<U>(weight_x);
   for (int y = 0; y < rows; ++y) {
-    U v = load<U>(a + y * a_stride);
-    if (b) v = (U)((S)(v + load<U>(b + y * b_stride) + 1) >> 1);
+    U v = load_numbers<U>(a + y * a_stride);
+    if (b) v = (U)((S)(v + load_numbers<U>(b + y * b_stride) + 1) >> 1);
     std::int32_t* to = sum + y * sum_stride;
-    store(to, load<U>(to) + weight * static_cast<Wrap>(weight_y[y]) * v);
+    store_numbers(to, load_numbers<U>(to) + weight * static_cast<Wrap>(weight_y[y]) * v);
   }
 }
 
