@@ -98,7 +98,7 @@ TEST(ChildProcess, TakesNoMoreTimeThanItMay) {
     for (std::atomic<int> i = 0;; ++i) {
     }
   };
-  EXPECT_EQ(reason(hang, 1), "it takes more than the 1 seconds that it may");
+  EXPECT_EQ(reason(hang, 1), "it takes more than the 1 second that it may");
 }
 
 // Who has enough of it ends it: nothing waits for a child that never ends.

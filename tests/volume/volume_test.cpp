@@ -320,7 +320,7 @@ TEST(Volume, other_streams_are_refused) {
     return stream({{"Volm", other}});
   };
   expect_error(ErrorKind::kUnsupported, "version 2", [&] { decode(changed(0, 2)); });
-  expect_error(ErrorKind::kBadStream, "1 pictures, its volume 2 slices", [&] { decode(changed(7, 2)); });
+  expect_error(ErrorKind::kBadStream, "1 picture, its volume 2 slices", [&] { decode(changed(7, 2)); });
   expect_error(ErrorKind::kBadStream, "its map of the volume", [&] { decode(changed(3, 2)); });
   map.pop_back();
   expect_error(ErrorKind::kBadStream, "ends too early", [&] { decode(stream({{"Volm", map}})); });
