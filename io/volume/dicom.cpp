@@ -389,9 +389,9 @@ bool begins_with_data_set(std::string_view begin) {
   const char group = begin[big_endian ? 1 : 0], element = begin[big_endian ? 3 : 2];
   if (begin[big_endian ? 0 : 1] != 0 || begin[big_endian ? 2 : 3] != 0) return false;
   constexpr std::string_view kGroups = "\x08\x10\x18\x20\x28";
-  constexpr std::string_view kTypes = " AE AS CS DA DT IS LO LT PN SH SQ ST TM UI UL US UT ";
+  constexpr std::string_view kRepresentations = " AE AS CS DA DT IS LO LT PN SH SQ ST TM UI UL US UT ";
   if (kGroups.find(group) != std::string_view::npos && begins_with_type(begin.substr(4)) &&
-      kTypes.find(' ' + std::string(begin.substr(4, 2)) + ' ') != std::string_view::npos)
+      kRepresentations.find(' ' + std::string(begin.substr(4, 2)) + ' ') != std::string_view::npos)
     return true;
   const bool is_short = begin[5] == 0 && begin[6] == 0 && begin[7] == 0;  // an implicit length
   if (big_endian || group != 8 || !is_short) return false;
