@@ -279,16 +279,25 @@ void set_geometry(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis)
   set_affine(info, h, first_axis);
 }
 
+/// Whether an axis of this kind has values. Teem takes all of these names, in upper and lower case.
+bool is_kind_of_values(const std::string& name) {
+  constexpr std::string_view kNames[] = {"list", "point", "normal",     "complex",    "rgb",
+                                         "rgba", "hsv",   "quaternion", "3-gradient", "3-normal"};
+  constexpr std::string_view kParts[] = {"color", "vector", "matrix", "tensor"};
+  const std::string kind = lower(name);
+  return std::find(std::begin(kNames), std::end(kNames), kind) != std::end(kNames) ||
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return kind.find(part) != std::string::npos; });
+}
+
 /// Whether the first axis is one of values (colours, components, directions of diffusion) and not of space.
 bool begins_with_values(const NrrdHeader& h) {
   if (h.sizes.size() < 3) return false;
-  const std::string kind = h.kinds.empty() ? "" : h.kinds[0];
   // Where no axis has a direction that says nothing of the first one.
   const bool no_direction =
       h.directions.size() == h.sizes.size() && h.directions[0].empty() &&
       std::any_of(h.directions.begin(), h.directions.end(), [](const auto& d) { return !d.empty(); });
-  return no_direction || kind.find("color") != std::string::npos || kind.find("vector") != std::string::npos ||
-         kind == "complex" || kind == "list";
+  return no_direction || (!h.kinds.empty() && is_kind_of_values(h.kinds[0]));
 }
 
 /// Of axes of values that stand among those of space.

@@ -494,12 +494,15 @@ std::optional<double> millimetres_in(std::string_view text) {
       {"m", 1000},        {"meter", 1000},         {"meters", 1000},
       {"cm", 10},         {"centimeter", 10},      {"centimeters", 10},
       {"mm", 1},          {"millimeter", 1},       {"millimeters", 1},
-      {"um", 0.001},      {"µm", 0.001},           {"micron", 0.001},
+      {"um", 0.001},      {"micrometre", 0.001},   {"micron", 0.001},
       {"microns", 0.001}, {"micrometer", 0.001},   {"micrometers", 0.001},
       {"nm", 0.000001},   {"nanometer", 0.000001}, {"nanometers", 0.000001}};
   text = trim(text);
   if (!text.empty() && text.front() == '"') text.remove_prefix(1);
-  const std::string unit = lower(text.substr(0, text.find_first_of("\" \t")));
+  std::string unit = lower(text.substr(0, text.find_first_of("\" \t")));
+  // The micro sign, in UTF-8 and in Latin-1, and the Greek letter mean the same as u.
+  for (const std::string_view sign : {"\xC2\xB5", "\xB5", "\xCE\xBC"})
+    if (unit.rfind(sign, 0) == 0) unit.replace(0, sign.size(), "u");
   for (const auto& [name, millimetres] : kUnits)
     if (unit == name) return millimetres;
   return std::nullopt;

@@ -355,9 +355,17 @@ TEST_F(VolumeFiles, units_of_headers) {
   std::string nrrd = text(io::make_envelope(info, "nrrd"));
   nrrd.replace(nrrd.find("gzip"), 4, "raw");
   nrrd.insert(nrrd.find("kinds:"), "space units: \"um\" \"um\" \"um\"\n");
+  const auto with_unit = [&](const std::string& unit) {
+    std::string named = nrrd;
+    for (std::size_t at = 0; (at = named.find("\"um\"", at)) != std::string::npos;) named.replace(at + 1, 2, unit);
+    return named;
+  };
+  const std::string latin1 = with_unit("\xB5m");
+  const std::string greek = with_unit("\xCE\xBCm");
   std::string meta = text(io::make_envelope(info, "mha"));
   meta.replace(meta.find("CompressedData = True"), 21, "DistanceUnits = um");
-  for (const auto& [name, head] : {std::pair("a.nii", nifti), std::pair("a.nrrd", nrrd), std::pair("a.mha", meta)}) {
+  for (const auto& [name, head] : {std::pair("a.nii", nifti), std::pair("a.nrrd", nrrd), std::pair("b.nrrd", latin1),
+                                   std::pair("c.nrrd", greek), std::pair("a.mha", meta)}) {
     save(name, bytes(head) + voxels);
     const io::VolumeInfo read = pass(name, name).info;
     EXPECT_NEAR(read.spacing[1], 0.003, 1e-9) << name;

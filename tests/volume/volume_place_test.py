@@ -164,7 +164,9 @@ def test_nrrd_of_values(folder):
     for text in (said, other):
         check("axis 3 has values and stands among those of space" in text and "not named as" not in text, f"between: {text}")
     # Where no axis has a direction, kinds alone say what the first one is.
-    for kinds, size in (("space space space", "3x5x4, uint8"), ("", "3x5x4, uint8"), ("3-color domain domain", "5x4x1")):
+    of_values = ("3-color", "RGB-color", "RGBcolor", "RGB", "HSV", "rgb", "Vector", "3-gradient", "3-normal", "point", "normal", "list")
+    cases = [("space space space", "3x5x4, uint8"), ("", "3x5x4, uint8"), ("??? space space", "3x5x4, uint8")]
+    for kinds, size in cases + [(f"{kind} domain domain", "5x4x1") for kind in of_values]:
         head = ["NRRD0005", "type: uint8", "dimension: 3", "sizes: 3 5 4", "space dimension: 3", "space directions: none none none"]
         head += ["encoding: raw", *([f"kinds: {kinds}"] if kinds else [])]
         (folder / "d.nrrd").write_bytes("\n".join(head).encode() + b"\n\n" + bytes(range(60)))
