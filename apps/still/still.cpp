@@ -121,7 +121,9 @@ vstc::Params vstc_params(const StillEncodeOptions& o, const Common& common) {
                                   : vstc::Effort::kMedium;
   p.remember = !o.plain_recursion;
   p.optimise_levels = !o.plain_levels;
-  p.sharing = o.sharing == "rows" ? vstc::Sharing::kRows : vstc::Sharing::kCandidates;
+  p.sharing = o.sharing == "rows"    ? vstc::Sharing::kRows
+              : o.sharing == "modes" ? vstc::Sharing::kModes
+                                     : vstc::Sharing::kCandidates;
   p.simd = parse_simd(common.simd);
   return p;
 }
@@ -347,10 +349,11 @@ Action define_still_encode(Command& app, Common& common) {
   app.add_flag("--plain-recursion", o->plain_recursion,
                "vstc: compute the best cost of a residual block each time instead of once: same stream, very slow");
   app.add_flag("--plain-levels", o->plain_levels, "vstc: round levels instead of choosing them by rate and distortion");
-  auto share = app.add_option("--share", o->sharing,
-                              "vstc under mpirun: processes take rows of blocks, or candidates of every block")
-                   .one_of({"rows", "candidates"})
-                   .show_default();
+  auto share =
+      app.add_option("--share", o->sharing,
+                     "vstc under mpirun: processes take rows of blocks, candidates (modes and halves), or modes")
+          .one_of({"rows", "candidates", "modes"})
+          .show_default();
   app.add_flag("--json", o->json, "vstc, dct: print JSON with size, time and counts");
   add_device_option(app, o->device);
   add_limit_options(app, common);

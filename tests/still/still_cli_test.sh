@@ -109,7 +109,7 @@ grep -qi mpi err.txt || fail "what lacks is not named"
 
 if [ -n "$mpirun" ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  for share in rows candidates; do
+  for share in rows candidates modes; do
     for n in 2; do
       expect 0 "$mpirun" -n $n --oversubscribe "$trivelet" still encode a.pgm m.tvs -q 27 -y --share $share
       same a.tvs m.tvs

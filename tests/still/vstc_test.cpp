@@ -391,7 +391,7 @@ TEST(Vstc, TeamsWriteTheSameStream) {
     p.qp = 28;
     const std::vector<std::byte> reference = coded(image, p);
     test::OneOf chosen(test::kSanitized ? 5 : 1);
-    for (const vstc::Sharing sharing : {vstc::Sharing::kRows, vstc::Sharing::kCandidates})
+    for (const vstc::Sharing sharing : {vstc::Sharing::kRows, vstc::Sharing::kCandidates, vstc::Sharing::kModes})
       for (const int size : {2, 3, 5}) {
         if (!chosen()) continue;
         ThreadTeam::Shared shared(size);
@@ -406,7 +406,7 @@ TEST(Vstc, TeamsWriteTheSameStream) {
             out[static_cast<std::size_t>(rank)] = coded(image, own);
           });
         for (auto& m : members) m.join();
-        EXPECT_TRUE(out[0] == reference) << size << (sharing == vstc::Sharing::kRows ? " rows" : " candidates");
+        EXPECT_TRUE(out[0] == reference) << size << " members, division " << static_cast<int>(sharing);
         for (std::size_t i = 1; i < out.size(); ++i) EXPECT_TRUE(out[i].empty());
       }
   }

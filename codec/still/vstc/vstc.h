@@ -48,6 +48,7 @@ class Team {
 enum class Sharing : std::uint8_t {
   kRows,        ///< rows of blocks by turns; a row waits for the block above and to the right
   kCandidates,  ///< modes and splits of every block; minimum() finds the best
+  kModes,       ///< modes alone, one after the other to each member: the division of the work of 2015
 };
 
 /// How much the search tries. The format is the same.

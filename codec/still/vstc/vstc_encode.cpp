@@ -341,7 +341,7 @@ Encoded best_of(const Params& params, const Run& run) {
 Result encode_once(const still::Image& image, const Params& params, ThreadPool& pool) {
   Team* const team = params.team && params.team->size() > 1 ? params.team : nullptr;
   Params own = params;
-  own.team = team && params.sharing == Sharing::kCandidates ? team : nullptr;
+  own.team = team && params.sharing != Sharing::kRows ? team : nullptr;
   Encoder encoder(image, own, team ? 1 : pool.threads());
   if (!team) {
     encoder.search(pool);

@@ -223,7 +223,7 @@ Joint Search::tree(Tree& t, int x, int y, int log2_w, int log2_h, Joint limit, T
   const auto symbols = [&](int split) {
     return weighed(cost[any][1] + (halving.across && halving.down ? cost[direction][split == 2] : 0));
   };
-  if (team && team->size() > 1 && halving.across && halving.down) {
+  if (team && team->size() > 1 && params_.sharing == Sharing::kCandidates && halving.across && halving.down) {
     // Half of the members try one direction, the other half the other; the better tokens go to all.
     const int split = team->rank() < team->size() / 2 ? 1 : 2;
     t.fill(x, y, log2_w, log2_h, Cell{});
