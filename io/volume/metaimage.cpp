@@ -199,6 +199,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   scale_distances(info, h.millimetres);
   info.fourth_unit = FourthUnit::kUnknown;
   if (!h.unknown_unit.empty()) set_unknown_unit(layout, "DistanceUnits", h.unknown_unit);
+  remark_on_further_axes(layout, h.size);
 
   const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {

@@ -240,6 +240,7 @@ VolumeLayout nifti_layout(const FileToRead& file) {
     info.intercept = h.real(h.at().intercept, 0);
   }
   set_affine(info, h);
+  remark_on_further_axes(layout, size);
 
   double offset = h.vox_offset();
   if (kind.single && offset == 0) offset = static_cast<double>(header_bytes + 4);

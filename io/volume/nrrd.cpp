@@ -429,9 +429,11 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1 && !is_text;
   const std::size_t first_axis = begins_with_values(h) && h.sizes[0] >= 2 && h.sizes[0] <= 4 ? 1 : 0;
   if (first_axis > 0) info.voxel.channels = static_cast<int>(h.sizes[0]);
-  set_extents(info, {h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end()}, file.path);
+  const std::vector<std::uint64_t> extents(h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end());
+  set_extents(info, extents, file.path);
   set_geometry(info, h, first_axis);
   set_units(layout, h, first_axis);
+  remark_on_further_axes(layout, extents);
   if (first_axis == 0) remark_on_values(layout, h);
   remark_on_axes(layout, h);
 

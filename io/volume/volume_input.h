@@ -178,6 +178,9 @@ Envelope make_metaimage(const VolumeInfo& info);
 
 /// Checks the extents, sets width … volumes. Missing axes are 1. Throws BadStream.
 void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name);
+/// A remark if there are axes after the fourth, of which VolumeInfo has only the product; no step is then known. Called
+/// once spacing and units are set.
+void remark_on_further_axes(VolumeLayout& layout, const std::vector<std::uint64_t>& size);
 /// A header whose voxels are in other files, in equal shares: lists it as a file, then calls add(name, opener, offset
 /// of the voxels, their bytes) for each of them. Throws if one is missing.
 using AddDataFile = std::function<void(const std::string&, const Opener&, std::uint64_t, std::uint64_t)>;

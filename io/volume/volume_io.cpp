@@ -449,6 +449,7 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
   layout.info.fourth_unit = FourthUnit::kUnknown;
   layout.info.voxel = parse_voxel_format(options.type);
   set_extents(layout.info, options.size, file.path);
+  remark_on_further_axes(layout, options.size);
   FileLayout f;
   f.name = file.name;
   f.open = file.open;
@@ -487,6 +488,24 @@ void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const
   info.slices = size.size() > 2 ? size[2] : 1;
   info.volumes = 1;
   for (std::size_t i = 3; i < size.size(); ++i) info.volumes *= size[i];
+}
+
+void remark_on_further_axes(VolumeLayout& layout, const std::vector<std::uint64_t>& size) {
+  std::string sizes;
+  std::size_t axes = 0, last = 0;
+  for (std::size_t i = 3; i < size.size(); ++i) {
+    if (size[i] == 1) continue;
+    sizes += (axes > 0 ? " x " : "") + std::to_string(size[i]);
+    ++axes;
+    last = i;
+  }
+  if (axes == 0 || last == 3) return;
+  layout.info.spacing[3] = 1;
+  layout.info.fourth_unit = FourthUnit::kUnknown;
+  layout.remarks.push_back(
+      axes == 1 ? "an axis of " + sizes + " after the fourth one is the fourth one in files of other formats"
+                : "the axes after the third one, " + sizes + ", are put together: files of other formats have one of " +
+                      std::to_string(layout.info.volumes) + " in their place, without a step");
 }
 
 std::optional<double> millimetres_in(std::string_view text) {

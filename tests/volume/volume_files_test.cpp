@@ -476,6 +476,55 @@ TEST_F(VolumeFiles, short_files_take_little_memory_and_time) {
   EXPECT_THROW(io::volume_info(lines), Error);
 }
 
+// What stands after the fourth axis is in the volume as one with it; that is said, and its own file has it again.
+TEST_F(VolumeFiles, axes_after_the_fourth) {
+  struct Case {
+    std::string size;  // after 2 x 2 x 2
+    std::uint64_t volumes;
+    std::string said;  // "" = nothing
+  };
+  const Case cases[] = {{"3", 3, ""},
+                        {"3 1 1", 3, ""},
+                        {"1 3", 3, "an axis of 3 after the fourth one is the fourth one in files of other formats"},
+                        {"2 3", 6, "the axes after the third one, 2 x 3, are put together"},
+                        {"2 1 3 2", 12, "the axes after the third one, 2 x 3 x 2, are put together"}};
+  for (const Case& c : cases) {
+    const VolumeBytes voxels = make_scalars(Content::kRandom, {}, 8 * c.volumes, 5);
+    const std::size_t axes = 3 + (c.size.size() + 1) / 2;
+    std::string spacings = " 1 1 1 2.5", units = "\"mm\" \"mm\" \"mm\" \"s\"";
+    for (std::size_t i = 4; i < axes; ++i) {
+      spacings += " 1";
+      units += " \"\"";
+    }
+    save("a.nrrd", bytes("NRRD0004\ntype: uchar\ndimension: " + std::to_string(axes) + "\nsizes: 2 2 2 " + c.size +
+                         "\nspacings:" + spacings + "\nunits: " + units + "\nencoding: raw\n\n") +
+                       voxels);
+    save("a.mha", bytes("ObjectType = Image\nNDims = " + std::to_string(axes) + "\nDimSize = 2 2 2 " + c.size +
+                        "\nElementSpacing =" + spacings + "\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n") +
+                      voxels);
+    io::VolumeInfo info;
+    info.width = info.height = 2;
+    info.slices = 2;
+    info.spacing[3] = 2.5;
+    info.volumes = c.volumes;
+    VolumeBytes head = io::make_envelope(info, "nii").files[0].head;
+    head[40] = static_cast<std::byte>(axes);
+    for (std::size_t i = 4; i <= axes; ++i) head[40 + 2 * i] = static_cast<std::byte>(c.size[2 * (i - 4)] - '0');
+    save("a.nii", head + voxels);
+    for (const std::string name : {"a.nrrd", "a.mha", "a.nii"}) {
+      const Passed p = pass(name, name);
+      expect_same(name);
+      fs::remove(path("again/" + name));
+      EXPECT_EQ(p.info.volumes, c.volumes);
+      EXPECT_EQ(p.info.spacing[3], c.said.empty() ? 2.5 : 1) << name << ", " << c.size;
+      EXPECT_EQ(p.info.fourth_unit == io::FourthUnit::kSeconds, c.said.empty() && name != "a.mha") << name;
+      ASSERT_EQ(p.remarks.size(), c.said.empty() ? 0u : 1u) << name << ", " << c.size;
+      if (p.remarks.empty()) continue;
+      EXPECT_EQ(p.remarks[0].rfind(c.said, 0), 0u) << p.remarks[0];
+    }
+  }
+}
+
 // Text has numbers between white space and commas; the file comes back raw.
 TEST_F(VolumeFiles, nrrd_of_text) {
   const std::string begin = "NRRD0004\n# a remark\ntype: short\ndimension: 3\nsizes: 2 2 2\nEncoding: TXT\n";
