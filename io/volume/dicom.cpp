@@ -190,7 +190,8 @@ class DataSet {
         d_.places.push_back({frame.position[0], frame.position[1], frame.position[2]});
       if (d_.frame_times.size() < d_.frames) d_.frame_times.push_back(frame.times);
       d_.one_orientation = d_.one_orientation && frame.orientation == d_.geometry.orientation;
-      d_.one_scale = d_.one_scale && frame.slope == d_.geometry.slope && frame.intercept == d_.geometry.intercept;
+      d_.one_slope = d_.one_slope && frame.slope == d_.geometry.slope;
+      d_.one_intercept = d_.one_intercept && frame.intercept == d_.geometry.intercept;
       d_.largest_slope = std::max(d_.largest_slope, std::fabs(frame.slope));
     };
     walker_.items(
@@ -267,19 +268,24 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
 
 /// Remarks on the meaning of values that other formats cannot store.
 void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, std::vector<std::string>& remarks) {
-  bool same_scale = true;
+  bool one_slope = true, one_intercept = true;
   for (const DicomSlice& s : slices) {
     const DicomFile& d = s.found;
-    same_scale = same_scale && d.one_scale && d.geometry.slope == info.slope && d.geometry.intercept == info.intercept;
+    one_slope = one_slope && d.one_slope && d.geometry.slope == info.slope;
+    one_intercept = one_intercept && d.one_intercept && d.geometry.intercept == info.intercept;
     info.largest_slope = std::max(info.largest_slope, d.largest_slope);
   }
-  if (!same_scale) {  // no slope would be right for all
+  if (!one_slope || !one_intercept) {  // none would be right for all
     info.slope = 1;
     info.intercept = 0;
     info.has_other_scales = true;
+    const std::string what = one_intercept ? "slope differs"
+                             : one_slope   ? "intercept differs"
+                                           : "slope and intercept differ";
     remarks.push_back(
-        "the rescale slope differs from slice to slice: DICOM files keep it, other formats get the stored values "
-        "without a slope");
+        "the rescale " + what +
+        " from slice to slice: DICOM files keep what they have, other formats get the stored values without "
+        "slope and intercept");
   }
   if (std::any_of(slices.begin(), slices.end(),
                   [](const DicomSlice& s) { return !s.found.knows_sign && !s.found.real; }))
@@ -293,6 +299,28 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
     remarks.push_back("pictures are mosaics, with the slices of a volume as tiles; they are not divided");
   if (slices.front().found.has_lut)
     remarks.push_back("a table in the header (Modality LUT Sequence) says what values mean; other formats have none");
+}
+
+/// Remarks on files whose pixels were compressed.
+void remark_on_codestreams(const std::vector<DicomSlice>& slices, std::vector<std::string>& remarks) {
+  std::uint64_t converted = 0;
+  std::vector<std::string> endless;
+  std::map<std::string, std::vector<std::string>> by_colours;
+  for (const DicomSlice& s : slices) {
+    if (s.converted) ++converted;
+    if (!s.has_end) endless.push_back(s.file.name);
+    if (!s.colours.empty()) by_colours[s.colours].push_back(s.file.name);
+  }
+  if (converted > 0)
+    remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
+                      " had compressed pixels, which come back uncompressed (explicit little-endian)");
+  for (const auto& [colours, names] : by_colours)
+    remarks.push_back(names_of(names) + ": the markers of the codestreams say that colours are " + colours +
+                      ", Photometric Interpretation says otherwise and is corrected");
+  if (!endless.empty())
+    remarks.push_back(names_of(endless) +
+                      ": compressed pixels end without their delimiter (Sequence Delimitation Item); was the "
+                      "file cut?");
 }
 
 FileLayout file_layout(const DicomSlice& s) {
@@ -339,6 +367,7 @@ void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_mat
     volumes = place_slices(slices, matching, only_matching, info, layout.remarks);
   else if (!has_old_planes(slices.front()))
     volumes = place_frames(info, slices.front().found, layout.remarks);
+  remark_on_codestreams(slices, layout.remarks);
   remark_on_values(slices, info, layout.remarks);
   const DicomFile& first = slices.front().found;
   std::uint64_t frames = 0;
@@ -527,27 +556,10 @@ VolumeLayout dicom_layout(const std::vector<FileToRead>& files, const VolumeOpti
   VolumeLayout layout;
   std::vector<DicomSlice> slices = read_slices(files, options, layout.remarks);
   choose_series(slices, options.series, files.front());
-  std::uint64_t converted = 0;
-  std::vector<std::string> endless;
-  std::map<std::string, std::vector<std::string>> by_colours;
   for (DicomSlice& s : slices) {
     if (!s.found.plain) uncompress(s);
     require(s.found.pixels_at > 0, ErrorKind::kBadStream, s.file.path + ": holds no pixels once they are uncompressed");
-    if (s.converted) ++converted;
-    if (!s.has_end) endless.push_back(s.file.name);
-    if (!s.colours.empty()) by_colours[s.colours].push_back(s.file.name);
   }
-  if (converted > 0)
-    layout.remarks.push_back((converted == 1 ? "a file" : std::to_string(converted) + " files") +
-                             " had compressed pixels, which come back uncompressed (explicit little-endian)");
-  for (const auto& [colours, names] : by_colours)
-    layout.remarks.push_back(names_of(names) + ": the markers of the codestreams say that colours are " + colours +
-                             ", Photometric Interpretation says otherwise and is corrected");
-  if (!endless.empty())
-    layout.remarks.push_back(names_of(endless) +
-                             ": compressed pixels end without their delimiter (Sequence Delimitation Item); was the "
-                             "file cut?");
-
   const std::size_t matching = match_slices(slices, options.only_matching, layout.remarks);
   lay_out(std::move(slices), matching, options.only_matching, layout);
   return layout;

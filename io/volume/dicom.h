@@ -50,7 +50,7 @@ struct DicomFile {
   std::vector<DicomTimes> frame_times;        ///< of all frames of a file that has functional groups
   bool is_3d = false;                         ///< MR Acquisition Type
   bool one_orientation = true;                ///< all frames have the same orientation
-  bool one_scale = true;
+  bool one_slope = true, one_intercept = true;
   double largest_slope = 0;     ///< largest magnitude over all frames
   std::uint64_t meta_at = 0;    ///< offset of the meta information: 132, or 0 without a preamble
   std::uint64_t data_at = 0;    ///< offset of the data set behind the meta information

@@ -31,7 +31,7 @@ def element(group, number, vr, value):
     return head + (struct.pack("<HI", 0, len(value)) if vr == "OW" else struct.pack("<H", len(value))) + value
 
 
-def dicom(series, number, description, instance, z, size, pixels, slope=None, uid=None, plane=True, spacing="1\\1"):
+def dicom(series, number, description, instance, z, size, pixels, slope=None, uid=None, plane=True, spacing="1\\1", intercept=0):
     short = lambda group, e, value: element(group, e, "US", struct.pack("<H", value))
     return b"".join([
         bytes(128), b"DICM", element(2, 0x10, "UI", "1.2.840.10008.1.2.1"),
@@ -40,7 +40,7 @@ def dicom(series, number, description, instance, z, size, pixels, slope=None, ui
         element(0x20, 0x32, "DS", f"0\\0\\{z}"), *([element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0")] if plane else []),
         short(0x28, 2, 1), short(0x28, 0x10, size), short(0x28, 0x11, size), element(0x28, 0x30, "DS", spacing),
         short(0x28, 0x100, 16), short(0x28, 0x103, 0),
-        *([element(0x28, 0x1052, "DS", "0"), element(0x28, 0x1053, "DS", str(slope))] if slope else []),
+        *([element(0x28, 0x1052, "DS", str(intercept)), element(0x28, 0x1053, "DS", str(slope))] if slope else []),
         element(0x7FE0, 0x10, "OW", pixels)])
 
 
@@ -131,9 +131,9 @@ def test_own_slopes(folder):
             with open(os.path.join(slices, f"{z}.dcm"), "wb") as f:
                 f.write(data)
         said = run("encode", slices, coded)
-        check(("the stored values without a slope" in said) == (name == "own"), f"{name} slopes: {said}")
+        check(("the stored values without slope and intercept" in said) == (name == "own"), f"{name} slopes: {said}")
         said = run("decode", coded, image, "-y")
-        check(("spacing and scale" in said, "the stored values without a slope" in said) == (name == "same", name == "own"),
+        check(("spacing and scale" in said, "the stored values without slope and intercept" in said) == (name == "same", name == "own"),
               f"{name} slopes, decoded: {said}")
         header = open(image, "rb").read(352)
         check(struct.unpack_from("<2f", header, 112) in (((1.0, 0.0), (0.0, 0.0)) if name == "own" else ((0.25, 0.0),)),
@@ -160,6 +160,42 @@ def series_of(folder, name, files):
     run("decode", coded, again)
     check([open(os.path.join(again, f"{n}.dcm"), "rb").read() for n in range(len(files))] == files, f"{name}: the files")
     return said + run("info", coded)
+
+
+def test_what_differs(folder):
+    """Slopes or intercepts, whichever differ, are named."""
+    pixels = bytes(128)
+    for name, scales, what in (("slopes", ((1, 5), (2, 5)), "slope differs"), ("intercepts", ((2, 5), (2, 6)), "intercept differs"),
+                               ("both", ((1, 5), (2, 6)), "slope and intercept differ"), ("none", ((2, 5), (2, 5)), None)):
+        said = series_of(folder, "what_" + name, [dicom("1.2.826.0.1.11", 1, "PET", z + 1, z, 8, pixels, slope, intercept=b)
+                                                  for z, (slope, b) in enumerate(scales)])
+        check(said.count("the rescale ") == (2 if what else 0), f"{name}: {said}")  # encode, info
+        check(what is None or f"the rescale {what} from slice to slice" in said, f"{name}: {said}")
+        check(("2 * stored + 5" in said) == (what is None), f"{name}: {said}")
+
+
+def run_length(data):
+    """The same file with its pixels, which all have one value, in RLE."""
+    at = data.index(struct.pack("<HH2s", 0x7FE0, 0x10, b"OW"))
+    low, high = data[-2], data[-1]
+    frame = struct.pack("<16I", 2, 64, 66, *[0] * 13) + bytes([257 - 64, high, 257 - 64, low])
+    items = b"".join(struct.pack("<HHI", 0xFFFE, 0xE000, len(item)) + item for item in (b"", frame))
+    head = data[:at].replace(element(2, 0x10, "UI", "1.2.840.10008.1.2.1"), element(2, 0x10, "UI", "1.2.840.10008.1.2.5"))
+    return head + struct.pack("<HH2sHI", 0x7FE0, 0x10, b"OB", 0, 0xFFFFFFFF) + items + struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
+
+
+def test_left_out_and_compressed(folder):
+    """Of compressed files only those that are in the volume are counted."""
+    slices, coded = os.path.join(folder, "runs"), os.path.join(folder, "runs.tvl")
+    os.mkdir(slices)
+    for n, z in enumerate((0, 1, 2, 2, 1)):  # a copy, and another picture at a place that is taken
+        data = dicom("1.2.826.0.1.13", 1, "CT", z + 1 if n < 4 else 9, z, 8, bytes([5, z]) * 64)
+        with open(os.path.join(slices, f"{n}.dcm"), "wb") as f:
+            f.write(run_length(data))
+    said = run("encode", slices, coded)
+    check("5 files had compressed pixels" in said and "8x8x5 " in said, f"all: {said}")
+    said = run("encode", slices, coded, "-y", "--only-matching")
+    check("3 files had compressed pixels" in said and "8x8x3 " in said, f"left out: {said}")
 
 
 def test_one_instance_for_all(folder):
@@ -368,6 +404,8 @@ start = time.monotonic()
 with tempfile.TemporaryDirectory() as folder:
     test_own_slopes(folder)
     test_unread_volumes(folder)
+    test_what_differs(folder)
+    test_left_out_and_compressed(folder)
     test_one_instance_for_all(folder)
     test_without_series(folder)
     test_damaged_file_beside(folder)
