@@ -291,15 +291,39 @@ std::uint64_t fourth_axis(std::uint64_t volumes, bool followed, std::vector<std:
   return 1;
 }
 
+bool is_as_usual(double gap, double usual) { return std::fabs(gap - usual) <= 0.01 * usual; }
+
+/// The most frequent distance; of several the one nearest to the middle of all.
+double usual_gap(std::vector<double> gaps) {
+  std::sort(gaps.begin(), gaps.end());
+  const std::size_t middle = gaps.size() / 2;
+  const auto from_middle = [middle](std::size_t i) { return i < middle ? middle - i : i - middle; };
+  std::size_t best = middle, most = 0, first = 0, end = 0;
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    while (gaps[first] < gaps[i] && !is_as_usual(gaps[first], gaps[i])) ++first;
+    end = std::max(end, i + 1);
+    while (end < gaps.size() && is_as_usual(gaps[end], gaps[i])) ++end;
+    if (end - first < most || (end - first == most && from_middle(i) >= from_middle(best))) continue;
+    best = i;
+    most = end - first;
+  }
+  return gaps[best];
+}
+
 void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual,
                     std::vector<std::string>& remarks) {
-  const auto [least, most] = std::minmax_element(gaps.begin(), gaps.end());
-  if (*most - *least > 0.01 * usual) {
-    const auto odd =
-        std::find_if(gaps.begin(), gaps.end(), [usual](double gap) { return std::fabs(gap - usual) > 0.01 * usual; });
+  const auto is_odd = [usual](double gap) { return !is_as_usual(gap, usual); };
+  const auto odd = std::find_if(gaps.begin(), gaps.end(), is_odd);
+  if (odd != gaps.end()) {
+    const auto [least, most] = std::minmax_element(gaps.begin(), gaps.end());
     const auto at = static_cast<std::size_t>(odd - gaps.begin());
+    const auto others = static_cast<std::size_t>(std::count_if(gaps.begin(), gaps.end(), is_odd));
+    const std::string how = 2 * others < gaps.size()
+                                ? "mostly " + rounded(usual, 1000)
+                                : rounded(usual, 1000) + " is taken, the distance of " +
+                                      std::to_string(gaps.size() - others) + " of " + count_of(gaps.size(), "pair");
     remarks.push_back("the distance between slices is not the same everywhere: " + rounded(*least, 1000) + " to " +
-                      rounded(*most, 1000) + " mm, mostly " + rounded(usual, 1000) + ", first between " +
+                      rounded(*most, 1000) + " mm, " + how + ", first another between " +
                       printable(slices[at].file.name) + " and " + printable(slices[at + 1].file.name) +
                       "; files of other formats have one distance for all");
   }
@@ -315,7 +339,7 @@ void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<dou
 std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual) {
   std::vector<double> parts[3];
   for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (std::fabs(gaps[i] - usual) > 0.01 * usual) continue;
+    if (!is_as_usual(gaps[i], usual)) continue;
     const std::vector<double>& a = slices[i].found.geometry.position;
     const std::vector<double>& b = slices[i + 1].found.geometry.position;
     for (std::size_t axis = 0; axis < 3; ++axis) parts[axis].push_back(b[axis] - a[axis]);
@@ -403,9 +427,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
     set_affine_of_one(info, geometry, slices[0].found.geometry.position);
     return axis;
   }
-  std::vector<double> sorted = gaps;
-  std::sort(sorted.begin(), sorted.end());
-  const double usual = sorted[sorted.size() / 2];
+  const double usual = usual_gap(gaps);
   if (!(usual > kSame)) return axis;
   info.spacing[2] = usual;
   remark_on_gaps(slices, gaps, usual, remarks);

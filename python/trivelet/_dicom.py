@@ -180,6 +180,14 @@ def _near(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return len(a) == len(b) and all(abs(x - y) <= _SAME for x, y in zip(a, b))
 
 
+def _usual_gap(gaps: Any) -> float:
+    """The most frequent distance; of several the one nearest to the middle of all."""
+    gaps = np.sort(gaps)
+    alike = np.searchsorted(gaps, 1.01 * gaps, "right") - np.searchsorted(gaps, 0.99 * gaps, "left")
+    from_middle = np.abs(np.arange(len(gaps)) - len(gaps) // 2)
+    return float(gaps[min(range(len(gaps)), key=lambda i: (-alike[i], from_middle[i]))])
+
+
 def _step_of_files(files: list[_File]) -> Optional[Any]:
     """From slice to slice, of the usual distance: of the first files, up to one whose place does not follow."""
     first = files[0].plane
@@ -196,7 +204,7 @@ def _step_of_files(files: list[_File]) -> Optional[Any]:
     if not len(steps):
         return normal * _thickness(first) if np.linalg.norm(normal) > _SAME else None
     gaps = steps @ normal
-    usual = np.sort(gaps)[len(gaps) // 2]
+    usual = _usual_gap(gaps)
     like = np.sort(steps[np.abs(gaps - usual) <= 0.01 * usual], axis=0)
     return like[len(like) // 2]
 

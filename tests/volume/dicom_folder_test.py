@@ -174,6 +174,19 @@ def test_what_differs(folder):
         check(("2 * stored + 5" in said) == (what is None), f"{name}: {said}")
 
 
+def test_uneven_distances(folder):
+    """The most frequent distance is taken. "Mostly" is more than half; less is told as what it is."""
+    for name, places, step, what in (
+            ("tie", (0, 2, 4, 9, 14), 5, "2 to 5 mm, 5 is taken, the distance of 2 of 4 pairs, first another between 0.dcm"),
+            ("mostly", (0, 2, 4, 9), 2, "2 to 5 mm, mostly 2, first another between 2.dcm and 3.dcm"),
+            ("frequent", (0, 1, 2, 5, 9, 14), 1, "1 to 5 mm, 1 is taken, the distance of 2 of 5 pairs, first another between 2.dcm"),
+            ("nearly", (0, 0.993, 1.993, 3), 1, None)):
+        said = series_of(folder, "distance_" + name, [dicom("1.2.826.0.1.12", 1, "CT", n + 1, z, 8, bytes(128))
+                                                      for n, z in enumerate(places)])
+        check(f"1 x 1 x {step}" in said, f"{name}: {said}")
+        check(("is not the same everywhere" in said) == (what is not None) and (what or "") in said, f"{name}: {said}")
+
+
 def run_length(data):
     """The same file with its pixels, which all have one value, in RLE."""
     at = data.index(struct.pack("<HH2s", 0x7FE0, 0x10, b"OW"))
@@ -405,6 +418,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_own_slopes(folder)
     test_unread_volumes(folder)
     test_what_differs(folder)
+    test_uneven_distances(folder)
     test_left_out_and_compressed(folder)
     test_one_instance_for_all(folder)
     test_without_series(folder)
