@@ -158,6 +158,8 @@ struct FileSink::State {
         remove_left();
         continue;
       }
+      if (file < 0 && errno == ENOENT)
+        fail(ErrorKind::kIo, "cannot create " + name + ": there is no folder " + path.substr(0, path.rfind('/')));
       if (file < 0) cannot_create(std::strerror(errno));
       if (is_locked_by_another(file)) is_being_written();
       if (is_named(file, temporary.c_str())) break;

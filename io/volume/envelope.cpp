@@ -311,7 +311,7 @@ VolumeWriter::VolumeWriter(Envelope envelope, const std::string& path, bool over
   s.header_last = s.envelope.files.size() > 1 && s.envelope.files[0].voxel_bytes == 0 &&
                   s.envelope.files[1].packing == Packing::kZlib;
   if (s.header_last) s.at = 1;
-  if (s.folder() && s.envelope.files.size() > 1) {
+  if (s.folder() && (s.envelope.files.size() > 1 || path.ends_with('/'))) {
     std::error_code error;
     fs::create_directories(path, error);
     require(!error && fs::is_directory(path), ErrorKind::kIo,

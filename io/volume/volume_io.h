@@ -153,7 +153,8 @@ bool have_zlib();
 
 /// Writes the files of an envelope with scalars in between. One file: `path`, packed by gzip if it ends in .gz. A
 /// header and its data: `path` is the header's name, or for NIfTI that of the .img file; NIfTI's data have the same
-/// name, other data the name in the header, beside the header. DICOM: `path` is a folder, created if necessary.
+/// name, other data the name in the header, beside the header. DICOM: `path` is a folder, created if necessary; of one
+/// file it is the file's name, unless it is a folder or ends in '/'.
 class VolumeWriter {
  public:
   VolumeWriter(Envelope envelope, const std::string& path, bool overwrite);

@@ -39,6 +39,16 @@ TEST_F(Io, RefusesToOverwrite) {
   EXPECT_EQ(read_file(path("late")), "other");
 }
 
+TEST_F(Io, AMissingFolderIsNamed) {
+  for (const char* name : {"new/a.y4m", "new/"}) try {
+      FileSink sink(path(name), false);
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kIo);
+      EXPECT_EQ(std::string(e.what()), "cannot create " + path(name) + ": there is no folder " + path("new"));
+    }
+}
+
 TEST_F(Io, TemporaryIsRemoved) {
   const VideoInfo info = make_info("gray", {4, 4});
   const Gop gop = random_gop(info, 1);

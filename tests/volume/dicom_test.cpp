@@ -838,6 +838,14 @@ TEST_F(VolumeFiles, no_preamble_and_no_pixels) {
   EXPECT_EQ(spectroscopy.kind(), ErrorKind::kUnsupported) << spectroscopy.what();
 }
 
+// One file goes into the folder that is named, which is made, under its own name.
+TEST_F(VolumeFiles, one_file_into_a_new_folder) {
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  save("one.dcm", DicomMaker{}.make(pixels));
+  pass("one.dcm", "new/folder/");
+  EXPECT_EQ(load("again/new/folder/one.dcm"), load("one.dcm"));
+}
+
 // A folder from elsewhere cannot have any file of the user's coded by a link.
 TEST_F(VolumeFiles, links_in_a_folder_of_slices) {
   DicomMaker m;
