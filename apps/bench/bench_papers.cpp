@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 
+#include "apps/bench/bench_papers.h"
 #include "apps/bench/bench_still.h"
 #include "apps/bench/papers_dwt2d.h"
 #include "apps/bench/papers_dwt2d_gpu.h"
@@ -100,9 +101,7 @@ gpu::DctFigure measure_gpu_dct(const still::Image& image, int qp, double keep, i
 }
 
 /// Whether the GPU that --device asks for can do dct.
-bool can_do_dct([[maybe_unused]] const DeviceChoice& choice) {
-  return choice.gpu >= 0 && gpu::have_fft();
-}
+bool can_do_dct([[maybe_unused]] const DeviceChoice& choice) { return choice.gpu >= 0 && gpu::have_fft(); }
 
 int run_dct2d(const DctOptions& o, const Common& common) {
   ThreadPool one(1), all(common.threads);
@@ -154,47 +153,74 @@ struct PapersOptions {
   int dct_side = 512;
   int vstc_side = 256;
   int repeat = 3;
+  std::vector<std::string> frame_sizes = {"1280x640", "1920x1024"};
+  std::vector<int> gops = {16, 32, 64, 128};
   std::string device = "auto";
 };
 
+/// What the papers' sections share.
+struct PapersRun {
+  const PapersOptions& options;
+  DeviceChoice device;
+  SimdLevel simd;
+  ThreadPool one{1}, all;
+
+  PapersRun(const PapersOptions& o, const Common& common)
+      : options(o), device(choose_device(o.device)), simd(parse_simd(common.simd)), all(common.threads) {}
+  bool on_gpu() const { return device.gpu >= 0; }
+};
+
+constexpr const char* kNoGpu = "no GPU";
+
 void line(const std::string& what, const std::string& theirs, const std::string& here, const std::string& ours) {
-  fmt::print("{:<58} {:>12} {:>14} {:>14}\n", what, theirs, here, ours);
+  fmt::print("{:<62} {:>14} {:>14} {:>14}\n", what, theirs, here, ours);
 }
 
-int run_papers(const PapersOptions& o, const Common& common) {
-  const int most = ThreadPool(common.threads).threads();
-  const SimdLevel simd = parse_simd(common.simd);
-  const DeviceChoice device = choose_device(o.device);
-  const bool on_gpu = device.gpu >= 0;
-  ThreadPool one(1), all(common.threads);
-  line("", "paper", "their way here", "Trivelet's");
+/// 2D-DWT from multicore to GPU, on the GPU. `convolution`: seconds of one thread.
+void print_dwt2d_gpu(PapersRun& run, const std::vector<float>& picture, double convolution) {
+  if (!run.on_gpu()) return line("GPU over sequential convolution, CUDA-Sep", "20", kNoGpu, kNoGpu);
+  const int side = run.options.side;
+  gpu::use_device(run.device.gpu);
+  std::vector<float> work = picture;
+  papers_dwt2d::transform(papers_dwt2d::Method::kLifting, work.data(), side, side, 1, run.all);
+  const auto measure = [&](gpu::Dwt2dMethod m) { return gpu::bench_dwt2d(m, picture, work, side, side, 1); };
+  const auto ratio = [&](double ms) { return fmt::format("{:.1f}", 1e3 * convolution / ms); };
+  const gpu::Dwt2dFigure sep = measure(gpu::Dwt2dMethod::kSep), own = measure(gpu::Dwt2dMethod::kOwn);
+  line("GPU over sequential convolution, CUDA-Sep", "20", ratio(sep.milliseconds), ratio(own.milliseconds));
+  line("the same with transfers", "-", ratio(sep.with_transfers), ratio(own.with_transfers));
+  for (const gpu::Dwt2dMethod m : {gpu::Dwt2dMethod::kConv, gpu::Dwt2dMethod::kMem, gpu::Dwt2dMethod::kText}) {
+    const gpu::Dwt2dFigure other = measure(m);
+    line(fmt::format("CUDA-Sep over {}", gpu::name_of(m)), "2.7",
+         fmt::format("{:.2f}", other.milliseconds / sep.milliseconds),
+         fmt::format("{:.2f}", other.milliseconds / own.milliseconds));
+  }
+}
 
-  // 2D-DWT from multicore to GPU
+/// 2D-DWT from multicore to GPU.
+void print_dwt2d(PapersRun& run) {
+  const PapersOptions& o = run.options;
   const still::Image image = test_picture(o.side);
   std::vector<float> picture, work;
   for (const std::byte b : image.samples) picture.push_back(static_cast<float>(std::to_integer<int>(b)));
-  const auto dwt = [&](papers_dwt2d::Method m, int threads) {
-    ThreadPool pool(threads);
+  const auto time = [&](const auto& body) {
     double best = 1e30;
     for (int i = 0; i < o.repeat; ++i) {
       work = picture;
-      best = std::min(best, best_of(1, [&] { papers_dwt2d::transform(m, work.data(), o.side, o.side, 1, pool); }));
+      best = std::min(best, best_of(1, body));
     }
     return best;
   };
+  const auto dwt = [&](papers_dwt2d::Method m, int threads) {
+    ThreadPool pool(threads);
+    return time([&] { papers_dwt2d::transform(m, work.data(), o.side, o.side, 1, pool); });
+  };
   const auto own_dwt = [&](int threads) {
     ThreadPool pool(threads);
-    double best = 1e30;
-    for (int i = 0; i < o.repeat; ++i) {
-      work = picture;
-      best = std::min(best, best_of(1, [&] {
-                        Field<float> field{work.data(), {1, o.side, o.side}, o.side, 0};
-                        Decomposition d;
-                        d.spatial_levels = 1;
-                        forward_transform(field, d, pool, simd);
-                      }));
-    }
-    return best;
+    return time([&] {
+      Decomposition d;
+      d.spatial_levels = 1;
+      forward_transform(Field<float>{work.data(), {1, o.side, o.side}, o.side, 0}, d, pool, run.simd);
+    });
   };
   fmt::print("\n2D-DWT from multicore to GPU (Galiano et al. 2011), 9/7, one level, {0}x{0}\n", o.side);
   const double convolution = dwt(papers_dwt2d::Method::kConvolution, 1),
@@ -204,85 +230,78 @@ int run_papers(const PapersOptions& o, const Common& common) {
        fmt::format("{:.2f}", masks / own));
   line("lifting over SMDWT, 1 thread", "2.5", fmt::format("{:.2f}", masks / lifting),
        fmt::format("{:.2f}", masks / own));
-  for (const int n : {2, 4})
-    if (n <= most)
-      line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4",
-           fmt::format("{:.2f}", convolution / dwt(papers_dwt2d::Method::kConvolution, n)),
-           fmt::format("{:.2f}", own / own_dwt(n)));
-    else
-      line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4", "few cores", "few cores");
-
-  const char* const why_not = "no GPU";
-  if (on_gpu) {
-    gpu::use_device(device.gpu);
-    work = picture;
-    papers_dwt2d::transform(papers_dwt2d::Method::kLifting, work.data(), o.side, o.side, 1, all);
-    const auto measure = [&](gpu::Dwt2dMethod m) { return gpu::bench_dwt2d(m, picture, work, o.side, o.side, 1); };
-    const auto ratio = [&](double ms) { return fmt::format("{:.1f}", 1e3 * convolution / ms); };
-    const gpu::Dwt2dFigure conv = measure(gpu::Dwt2dMethod::kConv), mem = measure(gpu::Dwt2dMethod::kMem),
-                           text = measure(gpu::Dwt2dMethod::kText), sep = measure(gpu::Dwt2dMethod::kSep),
-                           lifted = measure(gpu::Dwt2dMethod::kOwn);
-    line("GPU over sequential convolution, CUDA-Sep", "20", ratio(sep.milliseconds), ratio(lifted.milliseconds));
-    line("the same with transfers", "-", ratio(sep.with_transfers), ratio(lifted.with_transfers));
-    const double others = (conv.milliseconds + mem.milliseconds + text.milliseconds) / 3;
-    line("CUDA-Sep over the mean of Conv, Mem, Text", "2.7", fmt::format("{:.2f}", others / sep.milliseconds),
-         fmt::format("{:.2f}", others / lifted.milliseconds));
+  for (const int n : {2, 4}) {
+    const bool enough = n <= run.all.threads();
+    line(fmt::format("speed-up on {} threads, convolution", n), n == 2 ? "> 1.9" : "3.4",
+         enough ? fmt::format("{:.2f}", convolution / dwt(papers_dwt2d::Method::kConvolution, n)) : "few cores",
+         enough ? fmt::format("{:.2f}", own / own_dwt(n)) : "few cores");
   }
-  if (!on_gpu) line("GPU over sequential convolution, CUDA-Sep", "20", why_not, why_not);
+  print_dwt2d_gpu(run, picture, convolution);
+}
 
-  // DCT by FFT
-  const still::Image small = test_picture(o.dct_side);
-  const double definition = time_forward(*dct::make_direct_transform(), small, 1);
-  const double single = time_forward(*dct::make_fast_transform(one), small, o.repeat),
-               threaded = time_forward(*dct::make_fast_transform(all), small, o.repeat);
+/// DCT by FFT.
+void print_dct(PapersRun& run) {
+  const still::Image image = test_picture(run.options.dct_side);
+  const double definition = time_forward(*dct::make_direct_transform(), image, 1);
+  const double single = time_forward(*dct::make_fast_transform(run.one), image, run.options.repeat),
+               threaded = time_forward(*dct::make_fast_transform(run.all), image, run.options.repeat);
   fmt::print(
       "\n2D-DCT by FFT (Ghetia, Gajjar, Gajjar), {0}x{0}; ratios over the definition on one thread; the paper's: GPU "
-      "with "
-      "transfers\n",
-      o.dct_side);
-  line(fmt::format("fast transform on 1 core, on {}", all.threads()), "-", fmt::format("{:.0f}", definition / single),
-       fmt::format("{:.0f}", definition / threaded));
-  if (can_do_dct(device)) {
-    const auto fast = dct::make_fast_transform(all);
-    const auto f = [&](gpu::DctWay way) { return measure_gpu_dct(small, 27, 0.5, device.gpu, way, *fast); };
-    const gpu::DctFigure mirror = f(gpu::DctWay::kMirror), folded = f(gpu::DctWay::kFolded);
-    const auto ratio = [&](double ms) { return fmt::format("{:.0f}", 1e3 * definition / ms); };
-    line("GPU with transfers", "97", ratio(mirror.with_transfers), ratio(folded.with_transfers));
-    line("GPU without transfers", "-", ratio(mirror.forward), ratio(folded.forward));
-  }
-  if (!can_do_dct(device)) line("GPU with transfers", "97", why_not, why_not);
+      "with transfers\n",
+      run.options.dct_side);
+  line(fmt::format("fast transform on 1 core, on {}", run.all.threads()), "-",
+       fmt::format("{:.0f}", definition / single), fmt::format("{:.0f}", definition / threaded));
+  if (!can_do_dct(run.device)) return line("GPU with transfers", "97", kNoGpu, kNoGpu);
+  const auto fast = dct::make_fast_transform(run.all);
+  const auto figure = [&](gpu::DctWay way) { return measure_gpu_dct(image, 27, 0.5, run.device.gpu, way, *fast); };
+  const gpu::DctFigure mirror = figure(gpu::DctWay::kMirror), folded = figure(gpu::DctWay::kFolded);
+  const auto ratio = [&](double ms) { return fmt::format("{:.0f}", 1e3 * definition / ms); };
+  line("GPU with transfers", "97", ratio(mirror.with_transfers), ratio(folded.with_transfers));
+  line("GPU without transfers", "-", ratio(mirror.forward), ratio(folded.forward));
+}
 
-  // VSTC
-  const still::Image block = test_picture(o.vstc_side);
+void print_vstc(PapersRun& run) {
+  const still::Image block = test_picture(run.options.vstc_side);
   vstc::Params p;
   p.log2_block = 4;
   p.qp = 27;
-  p.simd = simd;
+  p.simd = run.simd;
   vstc::Encoded kept, plain;
-  const double remembered = best_of(1, [&] { kept = vstc::encode(block, p, one); });
+  const double remembered = best_of(1, [&] { kept = vstc::encode(block, p, run.one); });
   const double wavefront = best_of(1, [&] {
-    const vstc::Encoded e = vstc::encode(block, p, all);
+    const vstc::Encoded e = vstc::encode(block, p, run.all);
     require(e.bytes == kept.bytes, ErrorKind::kMismatch, "threads changed the stream");
   });
   p.remember = false;
-  const double recursion = best_of(1, [&] { plain = vstc::encode(block, p, one); });
+  const double recursion = best_of(1, [&] { plain = vstc::encode(block, p, run.one); });
   require(plain.bytes == kept.bytes, ErrorKind::kMismatch, "the plain recursion gives another stream");
-  fmt::print("\nVSTC (Military Institute of Engineering 2015), {0}x{0}, blocks of 16, QP 27\n", o.vstc_side);
+  fmt::print("\nVSTC (Military Institute of Engineering 2015), {0}x{0}, blocks of 16, QP 27\n", run.options.vstc_side);
   line("residual trials, plain recursion / costs kept", "future work", "1",
        fmt::format("{:.2f}",
                    static_cast<double>(plain.statistics.trials) / static_cast<double>(kept.statistics.trials)));
   line("time, plain recursion / costs kept", "future work", "1", fmt::format("{:.2f}", recursion / remembered));
-  line("speed-up of the encoder: MPI, 16 ranks; here threads", "8.1", "-",
-       fmt::format("{:.2f} ({} thr.)", remembered / wavefront, all.threads()));
-  if (on_gpu) {
+  line("speed-up of the encoder: MPI, a process a mode; here threads", "8.13, 8.41 *", "-",
+       fmt::format("{:.2f} ({} thr.)", remembered / wavefront, run.all.threads()));
+  if (!run.on_gpu()) {
+    line("speed-up of the encoder: GPU", "1.41", kNoGpu, kNoGpu);
+  } else {
     p.remember = true;
     const double by_gpu = best_of(2, [&] {
-      require(vstc::encode_waves(block, p, gpu::make_vstc_search(device.gpu)).bytes == kept.bytes, ErrorKind::kMismatch,
-              "the GPU gives another stream");
+      require(vstc::encode_waves(block, p, gpu::make_vstc_search(run.device.gpu)).bytes == kept.bytes,
+              ErrorKind::kMismatch, "the GPU gives another stream");
     });
     line("speed-up of the encoder: GPU", "1.41", "-", fmt::format("{:.1f}", remembered / by_gpu));
   }
-  if (!on_gpu) line("speed-up of the encoder: GPU", "1.41", why_not, why_not);
+  fmt::print("* in its abstract and in its text; the same split here: mpirun, trivelet still encode --share modes\n");
+}
+
+int run_papers(const PapersOptions& o, const Common& common) {
+  PapersRun run(o, common);
+  line("", "paper", "their way here", "Trivelet's");
+  print_dwt2d(run);
+  print_papers_dwt3d({o.frame_sizes, o.gops, o.repeat, run.device.gpu, run.simd}, run.all);
+  print_dct(run);
+  print_vstc(run);
   return kExitDone;
 }
 
@@ -306,6 +325,14 @@ Action define_bench_papers(Command& app, Common& common) {
   app.add_option("--side", o->side, "Side of the picture for the 2D-DWT, even").range(64, 8192).show_default();
   app.add_option("--dct-side", o->dct_side, "Side of the picture for the DCT").range(16, 2048).show_default();
   add_device_option(app, o->device);
+  app.add_option("--frame-sizes", o->frame_sizes, "Sizes of frames for the 3D-DWT, divisible by 8")
+      .delimiter(',')
+      .type_name("WxH")
+      .show_default();
+  app.add_option("--gops", o->gops, "Frames of a GOP for the 3D-DWT, divisible by 8")
+      .delimiter(',')
+      .range(8, 1024)
+      .show_default();
   app.add_option("--vstc-side", o->vstc_side, "Side of the picture for VSTC").range(16, 2048).show_default();
   app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   add_work_options(app, common);

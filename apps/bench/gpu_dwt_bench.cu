@@ -11,11 +11,14 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "apps/bench/gpu_dwt_bench.h"
 #include "apps/bench/papers_convolution.cuh"
+#include "apps/bench/papers_dwt3d.h"
 #include "codec/transform/dwt.h"
 #include "gpu/device/clock.h"
 #include "gpu/transform/dwt.h"
@@ -69,6 +72,12 @@ std::vector<std::uint8_t> content(const Shape& s) {
   return v;
 }
 
+std::vector<float> floats_of(const std::vector<std::uint8_t>& samples) {
+  std::vector<float> values(samples.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(samples[i]) - 128.0f;
+  return values;
+}
+
 void expect(bool ok, const std::string& what) {
   if (!ok) {
     all_right = false;
@@ -81,8 +90,7 @@ void expect(bool ok, const std::string& what) {
 void verify(const Stream& stream) {
   const Shape s{32, 256, 640};
   const std::vector<std::uint8_t> samples = content(s);
-  std::vector<float> values(s.samples());
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(samples[i]) - 128.0f;
+  const std::vector<float> values = floats_of(samples);
   DeviceBuffer<std::uint8_t> in(s.samples());
   copy(in.data(), samples.data(), samples.size(), cudaMemcpyHostToDevice, stream);
   DeviceBuffer<float> from(s.samples()), to(s.samples()), scratch(s.samples());
@@ -135,7 +143,7 @@ void verify(const Stream& stream) {
     if (joint > 0) std::printf("%s: %d of %d\n", way.name, joint, kLevels);
   }
   std::vector<float> a = values, b(values.size());
-  convolve_sequential(a, b, s, kLevels, true);
+  papers_dwt3d::transform(a, b, s, kLevels, papers_dwt3d::Order::kRows);
   for (const bool shared : {false, true}) {
     convolve(shared, from.data(), to.data(), scratch.data(), s, kLevels, stream);
     copy(b.data(), to.data(), b.size(), cudaMemcpyDeviceToHost, stream);
@@ -214,8 +222,7 @@ void time_transform(const char* what, const Shape& s, const Decomposition& d, bo
   const std::size_t n = s.samples(), width = static_cast<std::size_t>(s.width), in_bytes = bytes_in ? 1 : sizeof(float);
   const Rotation<std::byte> in(n * in_bytes, kBeyondCache);
   const Rotation<Q> coefficients(layout.size(), kBeyondCache);
-  std::vector<float> values(bytes_in ? 0 : n);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(samples[i]) - 128.0f;
+  const std::vector<float> values = bytes_in ? std::vector<float>{} : floats_of(samples);
   const std::byte* host =
       bytes_in ? reinterpret_cast<const std::byte*>(samples.data()) : reinterpret_cast<const std::byte*>(values.data());
   for (std::size_t i = 0; i < in.count; ++i)
@@ -305,64 +312,74 @@ void pipeline(const Shape& s, const std::vector<std::uint8_t>& samples) {
   }
 }
 
-void measure(const Shape& s, bool sequential, const Stream& stream) {
-  const std::vector<std::uint8_t> samples = content(s);
+/// The papers' convolutions: global and shared memory.
+std::pair<double, double> time_convolutions(const Shape& s, const std::vector<float>& values, const Stream& stream) {
   const std::size_t n = s.samples();
-  Times t;
-  {
-    const Rotation<float> in(n, kBeyondCache);
-    DeviceBuffer<float> out(n), scratch(n);
-    std::vector<float> values(n);
-    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(samples[i]) - 128.0f;
-    for (std::size_t i = 0; i < in.count; ++i)
-      copy(in[static_cast<int>(i)], values.data(), n, cudaMemcpyHostToDevice, stream);
-    stream.synchronize();
-    t.global =
-        milliseconds(stream, [&](int i) { convolve(false, in[i], out.data(), scratch.data(), s, kLevels, stream); });
-    row("papers: convolution, global memory", s, t.global, 8);
-    t.shared =
-        milliseconds(stream, [&](int i) { convolve(true, in[i], out.data(), scratch.data(), s, kLevels, stream); });
-    row("papers: convolution, shared memory", s, t.shared, 8);
-  }
-  const Decomposition dyadic{Layout::kDyadic, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
-  const Decomposition t2d{Layout::kT2d, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
-  time_transform<float>("dyadic f32 -> f32", s, dyadic, false, samples, stream, &t.ours);
-  if (!record)
-    time_transform<float>("dyadic f32 -> f32 by two kernels", s, dyadic, false, samples, stream, nullptr,
-                          JointLevels::kNone);
-  time_transform<float>("t+2D f32 -> f32", s, t2d, false, samples, stream, nullptr);
-  time_transform<std::int16_t>("dyadic u8 -> i16", s, dyadic, true, samples, stream, nullptr);
-  time_transform<std::int16_t>("t+2D u8 -> i16", s, t2d, true, samples, stream, nullptr);
-  if (!sequential) return;
-  std::vector<float> a(n), b(n);
-  double best[2] = {1e9, 1e9};
-  for (int naive = 0; naive < 2; ++naive)
-    for (int repeat = 0; repeat < (naive ? 1 : 3); ++repeat) {
-      for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<float>(samples[i]) - 128.0f;
-      const double start = seconds();
-      convolve_sequential(a, b, s, kLevels, naive == 0);
-      best[naive] = std::min(best[naive], 1e3 * (seconds() - start));
-    }
-  if (record) note(kSequential, s, best[0]);
-  if (!record)
-    std::printf(
-        "sequential CPU convolution %s: %.0f ms by rows, %.0f ms line by line; speed-up over the first without "
-        "transfers: "
-        "global %.0f, shared %.0f, ours %.0f\n",
-        name(s).c_str(), best[0], best[1], best[0] / t.global, best[0] / t.shared, best[0] / t.ours);
-  // with transfers, as the papers count: floats up, floats down, one after the other
+  const Rotation<float> in(n, kBeyondCache);
+  DeviceBuffer<float> out(n), scratch(n);
+  for (std::size_t i = 0; i < in.count; ++i)
+    copy(in[static_cast<int>(i)], values.data(), n, cudaMemcpyHostToDevice, stream);
+  stream.synchronize();
+  const auto time = [&](bool shared) {
+    return milliseconds(stream,
+                        [&](int i) { convolve(shared, in[i], out.data(), scratch.data(), s, kLevels, stream); });
+  };
+  return {time(false), time(true)};
+}
+
+/// With transfers, as the papers count: floats up, floats down, one after the other.
+std::pair<double, double> time_transfers(const std::vector<float>& values, const Stream& stream) {
+  const std::size_t n = values.size();
   PinnedBuffer<float> host(n);
-  std::memcpy(host.data(), a.data(), n * sizeof(float));
+  std::memcpy(host.data(), values.data(), n * sizeof(float));
   DeviceBuffer<float> device(n);
   const double up = milliseconds(
       stream, [&](int) { copy(device.data(), host.data(), n, cudaMemcpyHostToDevice, stream); }, 5);
   const double down = milliseconds(
       stream, [&](int) { copy(host.data(), device.data(), n, cudaMemcpyDeviceToHost, stream); }, 5);
+  return {up, down};
+}
+
+const Decomposition kDyadic{Layout::kDyadic, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
+
+void measure(const Shape& s, bool sequential, const Stream& stream) {
+  const std::vector<std::uint8_t> samples = content(s);
+  const std::vector<float> values = floats_of(samples);
+  Times t;
+  std::tie(t.global, t.shared) = time_convolutions(s, values, stream);
+  row(kConvolutionGlobal, s, t.global, 8);
+  row(kConvolutionShared, s, t.shared, 8);
+  const Decomposition t2d{Layout::kT2d, kLevels, kLevels, Wavelet::kCdf97, Wavelet::kCdf97};
+  time_transform<float>("dyadic f32 -> f32", s, kDyadic, false, samples, stream, &t.ours);
+  if (!record)
+    time_transform<float>("dyadic f32 -> f32 by two kernels", s, kDyadic, false, samples, stream, nullptr,
+                          JointLevels::kNone);
+  time_transform<float>("t+2D f32 -> f32", s, t2d, false, samples, stream, nullptr);
+  time_transform<std::int16_t>("dyadic u8 -> i16", s, kDyadic, true, samples, stream, nullptr);
+  time_transform<std::int16_t>("t+2D u8 -> i16", s, t2d, true, samples, stream, nullptr);
+  if (!sequential) return;
+  std::vector<float> a, b;
+  double best[2] = {1e9, 1e9};
+  for (const auto order : {papers_dwt3d::Order::kRows, papers_dwt3d::Order::kLines})
+    for (int repeat = 0; repeat < (order == papers_dwt3d::Order::kLines ? 1 : 3); ++repeat) {
+      a = values;
+      const double start = seconds();
+      papers_dwt3d::transform(a, b, s, kLevels, order);
+      double& least = best[order == papers_dwt3d::Order::kLines];
+      least = std::min(least, 1e3 * (seconds() - start));
+    }
+  const auto [up, down] = time_transfers(values, stream);
   if (record) {
+    note(kSequential, s, best[0]);
     note(kUploadFloats, s, up);
     note(kDownloadFloats, s, down);
     return;
   }
+  std::printf(
+      "sequential CPU convolution %s: %.0f ms by rows, %.0f ms line by line; speed-up over the first without "
+      "transfers: "
+      "global %.0f, shared %.0f, ours %.0f\n",
+      name(s).c_str(), best[0], best[1], best[0] / t.global, best[0] / t.shared, best[0] / t.ours);
   std::printf("  up %.2f ms, down %.2f ms; speed-up with transfers: global %.1f, shared %.1f, ours %.1f\n", up, down,
               best[0] / (t.global + up + down), best[0] / (t.shared + up + down), best[0] / (t.ours + up + down));
   std::fflush(stdout);
@@ -377,6 +394,20 @@ std::vector<TransformFigure> bench_transforms(const std::vector<Shape>& shapes, 
   for (const Shape& s : shapes) measure(s, sequential, stream);
   record = nullptr;
   return figures;
+}
+
+Dwt3dFigure bench_dwt3d(const Shape& s) {
+  std::vector<TransformFigure> figures;
+  record = &figures;
+  const Stream stream;
+  const std::vector<std::uint8_t> samples = content(s);
+  const std::vector<float> values = floats_of(samples);
+  Dwt3dFigure f;
+  std::tie(f.global, f.shared) = time_convolutions(s, values, stream);
+  time_transform<float>("", s, kDyadic, false, samples, stream, &f.ours);
+  std::tie(f.up, f.down) = time_transfers(values, stream);
+  record = nullptr;
+  return f;
 }
 
 int bench(const std::string& mode) {

@@ -26,6 +26,13 @@ struct TransformFigure {
 /// formats, and with `sequential` the times of a sequential program on the CPU and of transfers.
 std::vector<TransformFigure> bench_transforms(const std::vector<Shape>& shapes, bool sequential);
 
+/// The papers' table for one size: milliseconds of the transform by convolution in global and in shared memory and by
+/// ours (dyadic, float, three levels), and of floats up and down.
+struct Dwt3dFigure {
+  double global = 0, shared = 0, ours = 0, up = 0, down = 0;
+};
+Dwt3dFigure bench_dwt3d(const Shape& shape);
+
 /// The whole table on standard output; `mode`: "", "quick" or "profile".
 int bench(const std::string& mode);
 

@@ -8,31 +8,10 @@
 
 #include <utility>
 
+#include "apps/bench/papers_filters.h"
 #include "gpu/transform/dwt.cuh"
 
 namespace trivelet::gpu {
-
-/// Analysis filters that our lifting steps amount to.
-struct Taps {
-  float low[9] = {};
-  float high[7] = {};
-};
-
-inline Taps make_taps() {
-  // Impulse responses: the contributions of a single sample to the coefficients around it.
-  const auto response = [](int at, int coefficient) {
-    double x[33] = {};
-    x[at] = 1;
-    const double c[4] = {kLift97Alpha, kLift97Beta, kLift97Gamma, kLift97Delta};
-    for (int j = 0; j < 4; ++j)
-      for (int i = j % 2 ? 2 : 1; i < 32; i += 2) x[i] += c[j] * (x[i - 1] + x[i + 1]);
-    return static_cast<float>(x[coefficient]);
-  };
-  Taps t;
-  for (int i = 0; i < 9; ++i) t.low[i] = response(16 - 4 + i, 16);
-  for (int i = 0; i < 7; ++i) t.high[i] = response(17 - 3 + i, 17);
-  return t;
-}
 
 /// One axis of a region: `length` along it, `across` and `deep` in the others, with strides in values.
 struct ConvolutionArgs {
@@ -40,7 +19,7 @@ struct ConvolutionArgs {
   float* out = nullptr;
   int length = 0, across = 0, deep = 0;
   std::ptrdiff_t stride = 0, across_stride = 0, deep_stride = 0;
-  Taps taps;
+  papers::Taps<float> taps;
 };
 
 /// A thread computes one low and one high coefficient; kRows: the axis runs along threadIdx.x.
@@ -127,7 +106,7 @@ inline void convolve(bool shared, const float* in, float* result, float* scratch
   const auto blocks = [](int n, int size) { return static_cast<unsigned>((n + size - 1) / size); };
   const std::ptrdiff_t pitch = s.width, frame = static_cast<std::ptrdiff_t>(s.width) * s.height;
   ConvolutionArgs a;
-  a.taps = make_taps();
+  a.taps = papers::make_taps<float>();
   for (int l = 0; l < levels; ++l) {
     const int w = s.width >> l, h = s.height >> l, n = s.frames >> l;
     const auto pass = [&](int axis, const float* from, float* to) {
@@ -159,70 +138,6 @@ inline void convolve(bool shared, const float* in, float* result, float* scratch
     if (l > 0)
       launch("copy_region", copy_region<0>, dim3(blocks(w, 64), blocks(h, 4), static_cast<unsigned>(n)), dim3(64, 4), 0,
              stream.get(), static_cast<const float*>(scratch), result, w, h, pitch, frame);
-  }
-}
-
-/// The sequential program on one CPU core. `by_rows`: columns and time are filtered with whole rows as the inner loop,
-/// which compilers vectorise; otherwise line by line as in the papers.
-inline void convolve_sequential(std::vector<float>& a, std::vector<float>& b, const Shape& s, int levels,
-                                bool by_rows) {
-  const Taps t = make_taps();
-  const std::ptrdiff_t pitch = s.width, frame = static_cast<std::ptrdiff_t>(s.width) * s.height;
-  std::vector<float> padded(static_cast<std::size_t>(std::max({s.width, s.height, s.frames})) + 8);
-  const auto line = [&](const float* from, float* to, int n, std::ptrdiff_t stride) {
-    float* p = padded.data() + 4;
-    for (int i = -4; i < n + 4; ++i) p[i] = from[mirror(i, n) * stride];
-    for (int i = 0; i < n / 2; ++i) {
-      float low = 0, high = 0;
-      for (int m = 0; m < 9; ++m) low += t.low[m] * p[2 * i - 4 + m];
-      for (int m = 0; m < 7; ++m) high += t.high[m] * p[2 * i - 2 + m];
-      to[i * stride] = low;
-      to[(n / 2 + i) * stride] = high;
-    }
-  };
-  const auto rows = [&](const float* from, float* to, int n, std::ptrdiff_t stride, int width) {
-    for (int i = 0; i < n / 2; ++i) {
-      float* low = to + i * stride;
-      float* high = to + (n / 2 + i) * stride;
-      const float* l[9];
-      const float* h[7];
-      for (int m = 0; m < 9; ++m) l[m] = from + mirror(2 * i - 4 + m, n) * stride;
-      for (int m = 0; m < 7; ++m) h[m] = from + mirror(2 * i - 2 + m, n) * stride;
-      for (int x = 0; x < width; ++x) {
-        float u = 0, v = 0;
-        for (int m = 0; m < 9; ++m) u += t.low[m] * l[m][x];
-        for (int m = 0; m < 7; ++m) v += t.high[m] * h[m][x];
-        low[x] = u;
-        high[x] = v;
-      }
-    }
-  };
-  for (int level = 0; level < levels; ++level) {
-    const int w = s.width >> level, h = s.height >> level, n = s.frames >> level;
-    for (int f = 0; f < n; ++f)
-      for (int y = 0; y < h; ++y)
-        line(&a[static_cast<std::size_t>(f * frame + y * pitch)], &b[static_cast<std::size_t>(f * frame + y * pitch)],
-             w, 1);
-    for (int f = 0; f < n; ++f) {
-      const float* from = &b[static_cast<std::size_t>(f * frame)];
-      float* to = &a[static_cast<std::size_t>(f * frame)];
-      if (by_rows)
-        rows(from, to, h, pitch, w);
-      else
-        for (int x = 0; x < w; ++x) line(from + x, to + x, h, pitch);
-    }
-    for (int y = 0; y < h; ++y) {
-      const float* from = &a[static_cast<std::size_t>(y * pitch)];
-      float* to = &b[static_cast<std::size_t>(y * pitch)];
-      if (by_rows)
-        rows(from, to, n, frame, w);
-      else
-        for (int x = 0; x < w; ++x) line(from + x, to + x, n, frame);
-    }
-    for (int f = 0; f < n; ++f)
-      for (int y = 0; y < h; ++y)
-        std::copy_n(&b[static_cast<std::size_t>(f * frame + y * pitch)], w,
-                    &a[static_cast<std::size_t>(f * frame + y * pitch)]);
   }
 }
 

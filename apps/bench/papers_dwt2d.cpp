@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "codec/transform/lifting.h"
+#include "apps/bench/papers_filters.h"
 #include "trivelet/error.h"
 
 namespace trivelet::papers_dwt2d {
@@ -15,45 +15,22 @@ namespace {
 /// Columns that go through a buffer together: one cache line of floats.
 constexpr int kPanel = 16;
 
-/// The responses of the lifting steps to unit impulses: taps -4..4 of the low filter and -3..3 of the high one.
+/// Scaled: low / zeta, high * zeta.
 template <class T>
-struct Taps {
-  T low[9], high[7];
-  Taps() {
-    const auto response = [](int at, int coefficient) {
-      double x[33] = {};
-      x[at] = 1;
-      for (int j = 0; j < 4; ++j)
-        for (int i = j % 2 ? 2 : 1; i < 32; i += 2) x[i] += kLift97[j] * (x[i - 1] + x[i + 1]);
-      return x[coefficient];
-    };
-    for (int i = 0; i < 9; ++i) low[i] = static_cast<T>(response(12 + i, 16) / kLift97Zeta);
-    for (int i = 0; i < 7; ++i) high[i] = static_cast<T>(response(14 + i, 17) * kLift97Zeta);
-  }
-};
-const Taps<float>& taps() {
-  static const Taps<float> t;
-  return t;
+papers::Taps<T> scaled_taps() {
+  return papers::make_taps<T>(1 / kLift97Zeta, kLift97Zeta);
 }
-
-/// Index of sample i of a row of n >= 2 that is mirrored at its ends, as often as needed.
-int mirror(int i, int n) {
-  for (;;) {
-    if (i < 0)
-      i = -i;
-    else if (i >= n)
-      i = 2 * (n - 1) - i;
-    else
-      return i;
-  }
+const papers::Taps<float>& taps() {
+  static const papers::Taps<float> t = scaled_taps<float>();
+  return t;
 }
 
 /// Lines of n samples, kWidth lines side by side: line[i * step + lane]. Low and high halves replace them.
 template <int kWidth>
 void convolve(float* line, std::ptrdiff_t step, int n, float* buffer) {
-  const Taps<float>& t = taps();
+  const papers::Taps<float>& t = taps();
   for (int i = -4; i < n + 4; ++i)
-    for (int k = 0; k < kWidth; ++k) buffer[(i + 4) * kWidth + k] = line[mirror(i, n) * step + k];
+    for (int k = 0; k < kWidth; ++k) buffer[(i + 4) * kWidth + k] = line[papers::mirrored(i, n) * step + k];
   for (int j = 0; j < n / 2; ++j) {
     const float* b = buffer + 2 * j * kWidth;  // sample 2 j - 4
     float low[kWidth] = {}, high[kWidth] = {};
@@ -115,7 +92,7 @@ void mask_row(const float* data, std::ptrdiff_t stride, int w, int h, const floa
   // The centre of a window of 9 is sample 2 j, of one of 7 sample 2 j + 1.
   const int top = 2 * y - (kRows == 9 ? 4 : 2), left = kColumns == 9 ? -4 : -2;
   const float* rows[kRows];
-  for (int i = 0; i < kRows; ++i) rows[i] = data + mirror(top + i, h) * stride;
+  for (int i = 0; i < kRows; ++i) rows[i] = data + papers::mirrored(top + i, h) * stride;
   // Tap by tap over the whole row, except for the ends.
   const int first = std::min(w / 2, (1 - left) / 2), last = std::max(first, (w - kColumns - left) / 2 + 1);
   std::fill(out + first, out + last, 0.0f);
@@ -129,14 +106,14 @@ void mask_row(const float* data, std::ptrdiff_t stride, int w, int h, const floa
     if (x >= first && x < last) continue;
     float sum = 0;
     for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kColumns; ++j) sum += mask[i][j] * rows[i][mirror(2 * x + left + j, w)];
+      for (int j = 0; j < kColumns; ++j) sum += mask[i][j] * rows[i][papers::mirrored(2 * x + left + j, w)];
     out[x] = sum;
   }
 }
 
 void masks(bool low_only, float* data, std::ptrdiff_t stride, int w, int h, std::vector<float>& second,
            ThreadPool& pool) {
-  const Taps<float>& t = taps();
+  const papers::Taps<float>& t = taps();
   const int hw = w / 2, hh = h / 2;
   pool.parallel_for(hh, [&](int y, int) {
     float* upper = second.data() + static_cast<std::ptrdiff_t>(y) * w;
@@ -200,7 +177,7 @@ std::size_t extra_samples(Method method, int width, int height, int threads) {
 }
 
 std::vector<double> reference(const std::vector<double>& data, int width, int height, int levels) {
-  static const Taps<double> t;
+  static const papers::Taps<double> t = scaled_taps<double>();
   std::vector<double> out = data;
   const std::ptrdiff_t stride = width;
   for (int level = 0; level < levels; ++level, width /= 2, height /= 2) {
@@ -209,8 +186,9 @@ std::vector<double> reference(const std::vector<double>& data, int width, int he
       for (int i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = out[static_cast<std::size_t>(start + i * step)];
       for (int j = 0; j < n / 2; ++j) {
         double low = 0, high = 0;
-        for (int i = -4; i <= 4; ++i) low += t.low[i + 4] * x[static_cast<std::size_t>(mirror(2 * j + i, n))];
-        for (int i = -3; i <= 3; ++i) high += t.high[i + 3] * x[static_cast<std::size_t>(mirror(2 * j + 1 + i, n))];
+        for (int i = -4; i <= 4; ++i) low += t.low[i + 4] * x[static_cast<std::size_t>(papers::mirrored(2 * j + i, n))];
+        for (int i = -3; i <= 3; ++i)
+          high += t.high[i + 3] * x[static_cast<std::size_t>(papers::mirrored(2 * j + 1 + i, n))];
         out[static_cast<std::size_t>(start + j * step)] = low;
         out[static_cast<std::size_t>(start + (n / 2 + j) * step)] = high;
       }

@@ -96,14 +96,6 @@ class Texture {
 
 namespace {
 
-/// The lifting steps' filters, scaled.
-Taps scaled_taps() {
-  Taps t = make_taps();
-  for (float& v : t.low) v = static_cast<float>(v / kLift97Zeta);
-  for (float& v : t.high) v = static_cast<float>(v * kLift97Zeta);
-  return t;
-}
-
 unsigned blocks_of(int n, int size) { return static_cast<unsigned>((n + size - 1) / size); }
 
 using Pass = void (*)(const ConvolutionArgs&, const Stream&);
@@ -150,7 +142,7 @@ struct Dwt2d::State {
   Dwt2dMethod method;
   int width, height, levels, pitch;
   Pass rows = nullptr, columns = nullptr;
-  Taps taps = scaled_taps();
+  papers::Taps<float> taps = papers::make_taps<float>(1 / kLift97Zeta, kLift97Zeta);
   DeviceBuffer<float> picture, second;
   Texture texture, second_texture;
   std::unique_ptr<DeviceTransform<float>> own;

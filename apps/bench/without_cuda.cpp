@@ -18,6 +18,7 @@ CodecFigures bench_codec(const VideoInfo&, const std::vector<Gop>&, const Encode
   without_cuda();
 }
 std::vector<TransformFigure> bench_transforms(const std::vector<Shape>&, bool) { without_cuda(); }
+Dwt3dFigure bench_dwt3d(const Shape&) { without_cuda(); }
 
 const char* name_of(Dwt2dMethod) { without_cuda(); }
 void use_device(int) { without_cuda(); }

@@ -85,7 +85,9 @@ expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv
 grep -q '^64x32,1,cpu,SMDWT,2,' out.txt || fail "bench dwt2d lacks a row"
 expect 2 "$trivelet" bench dwt2d --sizes 63x32
 expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
-expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --repeat 1 -t 2
+expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2
+grep -q '^64x32x16  *[0-9]' out.txt || fail "bench papers lacks a GOP"
+expect 2 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 60x32 --gops 8 --repeat 1 -t 2
 expect 5 "$trivelet" bench dwt2d --sizes 64x32 --device cpu --blocks
 
 # Exit codes: usage, existing file, missing file, damage, a codec unknown.
