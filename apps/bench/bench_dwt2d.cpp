@@ -21,9 +21,10 @@ namespace trivelet::cli {
 namespace {
 
 using papers_dwt2d::Method;
+using papers_dwt2d::Schedule;
 
 struct Dwt2dOptions {
-  std::string image, plot, device = "auto", blocks_plot;
+  std::string image, plot, device = "auto", blocks_plot, schedule = "dynamic";
   std::vector<std::string> sizes = {"512x512", "2048x2048", "2048x2560", "4096x4096"};
   int levels = 1;
   int repeat = 3;
@@ -190,6 +191,47 @@ void print_blocks(const std::vector<BlockStudy>& studies, bool csv) {
   }
 }
 
+struct CpuRun {
+  std::string size;
+  int width, height, threads;
+  SimdLevel simd;
+};
+
+/// All methods and schedules that the options ask for, with one number of threads. `alone`: seconds with one.
+void add_cpu_rows(const Dwt2dOptions& o, const CpuRun& run, const std::vector<float>& picture, std::vector<float>& work,
+                  std::vector<double>& alone, std::vector<Row>& rows) {
+  ThreadPool pool(run.threads);
+  const std::size_t first = rows.size();
+  const auto add = [&](const std::string& method, double seconds, std::size_t extra) {
+    const std::size_t index = rows.size() - first;
+    if (alone.size() <= index) alone.push_back(seconds);
+    rows.push_back({run.size, method, run.threads, seconds, alone[index] / seconds, 0, extra});
+  };
+  for (const Schedule schedule : {Schedule::kDynamic, Schedule::kStatic}) {
+    const bool dynamic = schedule == Schedule::kDynamic;
+    if (o.schedule != "both" && o.schedule != (dynamic ? "dynamic" : "static")) continue;
+    for (const Method m : {Method::kConvolution, Method::kLifting, Method::kMasks, Method::kMasksLow}) {
+      if (o.gpu_only && rows.size() > first) break;
+      add(papers_dwt2d::name_of(m) + std::string(dynamic ? "" : " static"),
+          best_of(o.repeat, picture, work,
+                  [&] { papers_dwt2d::transform(m, work.data(), run.width, run.height, o.levels, pool, schedule); }),
+          papers_dwt2d::extra_samples(m, run.width, run.height, run.threads));
+    }
+  }
+  if (o.gpu_only) return;
+  add("Trivelet",
+      best_of(o.repeat, picture, work,
+              [&] {
+                Field<float> field{work.data(), {1, run.height, run.width}, run.width, 0};
+                Decomposition d;
+                d.spatial_levels = o.levels;
+                forward_transform(field, d, pool, run.simd);
+              }),
+      0);
+  check_own(work, picture, run.width, run.height, o.levels, pool);
+  for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[first + 2].seconds / rows[i].seconds;
+}
+
 int run(const Dwt2dOptions& o, const Common& common) {
   const DeviceChoice device = choose_device(o.device);
   require(device.gpu >= 0 || (!o.blocks && !o.gpu_only && o.blocks_plot.empty()), ErrorKind::kUnsupported,
@@ -209,34 +251,7 @@ int run(const Dwt2dOptions& o, const Common& common) {
     const std::vector<float> picture = picture_of(w, h, o.image.empty() ? nullptr : &image);
     std::vector<float> work;
     std::vector<double> alone;  // by method, one thread
-    for (const int threads : counts) {
-      ThreadPool pool(threads);
-      const std::size_t first = rows.size();
-      const auto add = [&](const std::string& method, double seconds, std::size_t extra) {
-        const std::size_t index = rows.size() - first;
-        if (alone.size() <= index) alone.push_back(seconds);
-        rows.push_back({size, method, threads, seconds, alone[index] / seconds, 0, extra});
-      };
-      for (const Method m : {Method::kConvolution, Method::kLifting, Method::kMasks, Method::kMasksLow}) {
-        if (o.gpu_only && m != Method::kConvolution) break;
-        add(papers_dwt2d::name_of(m),
-            best_of(o.repeat, picture, work,
-                    [&, wide = w, high = h] { papers_dwt2d::transform(m, work.data(), wide, high, o.levels, pool); }),
-            papers_dwt2d::extra_samples(m, w, h, threads));
-      }
-      if (o.gpu_only) continue;
-      add("Trivelet",
-          best_of(o.repeat, picture, work,
-                  [&, wide = w, high = h] {
-                    Field<float> field{work.data(), {1, high, wide}, wide, 0};
-                    Decomposition d;
-                    d.spatial_levels = o.levels;
-                    forward_transform(field, d, pool, simd);
-                  }),
-          0);
-      check_own(work, picture, w, h, o.levels, pool);
-      for (std::size_t i = first; i < rows.size(); ++i) rows[i].ratio = rows[first + 2].seconds / rows[i].seconds;
-    }
+    for (const int threads : counts) add_cpu_rows(o, {size, w, h, threads, simd}, picture, work, alone, rows);
     if (device.gpu >= 0) {
       gpu::use_device(device.gpu);
       ThreadPool pool(most);
@@ -256,7 +271,7 @@ int run(const Dwt2dOptions& o, const Common& common) {
         "convolution (with transfers in brackets). Extra memory in samples; Trivelet's own keeps a few rows per "
         "thread.\n",
         o.levels, o.levels == 1 ? "" : "s", o.repeat);
-    fmt::print("{:<11} {:<16} {:>7} {:>10} {:>10} {:>16} {:>12} {:>12}\n", "size", "method", "threads", "ms",
+    fmt::print("{:<11} {:<22} {:>7} {:>10} {:>10} {:>16} {:>12} {:>12}\n", "size", "method", "threads", "ms",
                "Mpixel/s", "speed-up", "times SMDWT", "extra");
   }
   for (const Row& r : rows) {
@@ -267,7 +282,7 @@ int run(const Dwt2dOptions& o, const Common& common) {
       fmt::print("{},{},{},{},{},{:.5f},{:.5f},{:.2f},{:.3f},{:.3f},{}\n", r.size, o.levels, on_gpu ? "gpu" : "cpu",
                  r.method, r.threads, 1e3 * r.seconds, 1e3 * r.transferred, rate, r.speedup, r.ratio, r.extra);
     else
-      fmt::print("{:<11} {:<16} {:>7} {:>10.3f} {:>10.1f} {:>16} {:>12} {:>12}\n", r.size, r.method,
+      fmt::print("{:<11} {:<22} {:>7} {:>10.3f} {:>10.1f} {:>16} {:>12} {:>12}\n", r.size, r.method,
                  on_gpu ? "GPU" : std::to_string(r.threads), 1e3 * r.seconds, rate,
                  on_gpu ? fmt::format("{:.1f} ({:.2f})", r.speedup, r.speedup * r.seconds / r.transferred)
                         : fmt::format("{:.2f}", r.speedup),
@@ -290,6 +305,11 @@ Action define_bench_dwt2d(Command& app, Common& common) {
   app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   app.add_flag("--csv", o->csv, "Print comma-separated values");
   app.add_option("--plot", o->plot, "Also draw times over threads into this PNG (needs gnuplot)");
+  app.add_option(
+         "--schedule", o->schedule,
+         "How threads get pieces: each its next when it is free, or one run of pieces; both: one after the other")
+      .one_of({"dynamic", "static", "both"})
+      .show_default();
   app.add_flag("--gpu-only", o->gpu_only,
                "On the CPU measure only convolution with one thread, the baseline of the GPU");
   app.add_flag("--blocks", o->blocks, "On a GPU: also CUDA-Sep with every pair of row and column block sizes");

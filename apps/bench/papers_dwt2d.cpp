@@ -3,6 +3,7 @@
 #include "apps/bench/papers_dwt2d.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "apps/bench/papers_filters.h"
@@ -64,15 +65,26 @@ void lift(float* line, std::ptrdiff_t step, int n, float* buffer) {
     }
 }
 
+/// piece(i, worker) for i < count.
+template <class Piece>
+void for_pieces(ThreadPool& pool, Schedule schedule, int count, const Piece& piece) {
+  if (schedule == Schedule::kDynamic) return pool.parallel_for(count, piece);
+  const int parts = std::min(count, pool.threads());
+  pool.parallel_for(parts, [&](int part, int worker) {
+    const auto begin = [&](int p) { return static_cast<int>(std::int64_t{count} * p / parts); };
+    for (int i = begin(part); i < begin(part + 1); ++i) piece(i, worker);
+  });
+}
+
 void separable(bool lifting, float* data, std::ptrdiff_t stride, int w, int h, std::vector<std::vector<float>>& buffers,
-               ThreadPool& pool) {
+               ThreadPool& pool, Schedule schedule) {
   const auto buffer = [&](int worker) { return buffers[static_cast<std::size_t>(worker)].data(); };
   constexpr int kRows = 8;
-  pool.parallel_for((h + kRows - 1) / kRows, [&](int chunk, int worker) {
+  for_pieces(pool, schedule, (h + kRows - 1) / kRows, [&](int chunk, int worker) {
     for (int y = chunk * kRows; y < std::min(h, (chunk + 1) * kRows); ++y)
       (lifting ? lift<1> : convolve<1>)(data + y * stride, 1, w, buffer(worker));
   });
-  pool.parallel_for((w + kPanel - 1) / kPanel, [&](int panel, int worker) {
+  for_pieces(pool, schedule, (w + kPanel - 1) / kPanel, [&](int panel, int worker) {
     const int x = panel * kPanel;
     if (x + kPanel <= w) {
       (lifting ? lift<kPanel> : convolve<kPanel>)(data + x, stride, h, buffer(worker));
@@ -112,10 +124,10 @@ void mask_row(const float* data, std::ptrdiff_t stride, int w, int h, const floa
 }
 
 void masks(bool low_only, float* data, std::ptrdiff_t stride, int w, int h, std::vector<float>& second,
-           ThreadPool& pool) {
+           ThreadPool& pool, Schedule schedule) {
   const papers::Taps<float>& t = taps();
   const int hw = w / 2, hh = h / 2;
-  pool.parallel_for(hh, [&](int y, int) {
+  for_pieces(pool, schedule, hh, [&](int y, int) {
     float* upper = second.data() + static_cast<std::ptrdiff_t>(y) * w;
     mask_row<9, 9>(data, stride, w, h, t.low, t.low, y, upper);
     if (low_only) return;
@@ -124,7 +136,7 @@ void masks(bool low_only, float* data, std::ptrdiff_t stride, int w, int h, std:
     mask_row<7, 9>(data, stride, w, h, t.high, t.low, y, lower);
     mask_row<7, 7>(data, stride, w, h, t.high, t.high, y, lower + hw);
   });
-  pool.parallel_for(low_only ? hh : h, [&](int y, int) {
+  for_pieces(pool, schedule, low_only ? hh : h, [&](int y, int) {
     std::copy_n(second.data() + static_cast<std::ptrdiff_t>(y) * w, low_only ? hw : w, data + y * stride);
   });
 }
@@ -141,7 +153,7 @@ const char* name_of(Method method) {
   return "?";
 }
 
-void transform(Method method, float* data, int width, int height, int levels, ThreadPool& pool) {
+void transform(Method method, float* data, int width, int height, int levels, ThreadPool& pool, Schedule schedule) {
   require(levels >= 1 && levels <= 12 && width >= 2 && height >= 2 && width % (1 << levels) == 0 &&
               height % (1 << levels) == 0,
           ErrorKind::kBadArgument,
@@ -158,9 +170,9 @@ void transform(Method method, float* data, int width, int height, int levels, Th
   for (int level = 0; level < levels; ++level, width /= 2, height /= 2) {
     const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(width) << level;
     if (in_place)
-      separable(method == Method::kLifting, data, stride, width, height, buffers, pool);
+      separable(method == Method::kLifting, data, stride, width, height, buffers, pool, schedule);
     else
-      masks(method == Method::kMasksLow, data, stride, width, height, second, pool);
+      masks(method == Method::kMasksLow, data, stride, width, height, second, pool, schedule);
   }
 }
 

@@ -22,9 +22,16 @@ enum class Method {
 };
 const char* name_of(Method method);
 
+/// How rows, panels of columns and rows of SMDWT are dealt out to threads, as OpenMP's schedules of these names do.
+enum class Schedule {
+  kDynamic,  ///< a free thread takes the next piece
+  kStatic,   ///< every thread has one run of neighbouring pieces
+};
+
 /// Transforms `data` (width x height, contiguous) in place. Throws BadArgument for sides that 2^levels does not divide.
-/// Results do not depend on the number of threads.
-void transform(Method method, float* data, int width, int height, int levels, ThreadPool& pool);
+/// Results do not depend on the number of threads and on the schedule.
+void transform(Method method, float* data, int width, int height, int levels, ThreadPool& pool,
+               Schedule schedule = Schedule::kDynamic);
 
 /// Memory beside the picture in samples: the paper's table 1.
 std::size_t extra_samples(Method method, int width, int height, int threads);

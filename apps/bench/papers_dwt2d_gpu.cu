@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "apps/bench/papers_convolution.cuh"
@@ -110,17 +111,19 @@ void columns_pass(const ConvolutionArgs& a, const Stream& stream) {
   launch("convolve_columns_shared", convolve_columns_shared<kBlock>,
          dim3(blocks_of(a.across, 32), blocks_of(a.length, kBlock)), dim3(32, 8), 0, stream.get(), a);
 }
-Pass pass_of(bool rows, int block) {
-  static constexpr Pass kRows[] = {rows_pass<64>, rows_pass<128>, rows_pass<256>, rows_pass<512>, rows_pass<1024>};
-  static constexpr Pass kColumns[] = {columns_pass<16>, columns_pass<32>, columns_pass<64>, columns_pass<128>,
-                                      columns_pass<256>};
-  const int* const sizes = rows ? kRowBlocks : kColumnBlocks;
-  const int* const found = std::find(sizes, sizes + 5, block);
-  require(found != sizes + 5, ErrorKind::kBadArgument,
-          std::string(rows ? "row" : "column") + " blocks of CUDA-Sep have " + std::to_string(sizes[0]) + " to " +
-              std::to_string(sizes[4]) + " samples, a power of two, not " + std::to_string(block));
-  return (rows ? kRows : kColumns)[found - sizes];
+/// The pass of the list that has blocks of this size.
+template <std::size_t kCount>
+Pass pass_of(const char* axis, const int (&sizes)[kCount], const Pass (&passes)[kCount], int block) {
+  const auto found = std::find(std::begin(sizes), std::end(sizes), block);
+  require(found != std::end(sizes), ErrorKind::kBadArgument,
+          std::string(axis) + " blocks of CUDA-Sep have " + std::to_string(sizes[0]) + " to " +
+              std::to_string(sizes[kCount - 1]) + " samples, a power of two, not " + std::to_string(block));
+  return passes[found - std::begin(sizes)];
 }
+constexpr Pass kRowPasses[] = {rows_pass<16>,  rows_pass<32>,  rows_pass<64>,  rows_pass<128>,
+                               rows_pass<256>, rows_pass<512>, rows_pass<1024>};
+constexpr Pass kColumnPasses[] = {columns_pass<4>,  columns_pass<8>,   columns_pass<16>, columns_pass<32>,
+                                  columns_pass<64>, columns_pass<128>, columns_pass<256>};
 
 /// Rows of textures begin at multiples of 32 bytes on every device.
 constexpr int kPitchUnit = 64;
@@ -207,8 +210,8 @@ Dwt2d::Dwt2d(Dwt2dMethod method, int width, int height, int levels, const Dwt2dB
     s.second = DeviceBuffer<float>(s.own->layout().size());
     return;
   }
-  s.rows = pass_of(true, blocks.row);
-  s.columns = pass_of(false, blocks.column);
+  s.rows = pass_of("row", kRowBlocks, kRowPasses, blocks.row);
+  s.columns = pass_of("column", kColumnBlocks, kColumnPasses, blocks.column);
   if (method == Dwt2dMethod::kConv) {
     const int bytes = static_cast<int>(sizeof(float)) * (std::max(width, height) + 8);
     require(cudaFuncSetAttribute(convolve_line<0>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess,

@@ -24,8 +24,9 @@ struct Dwt2dBlocks {
   int row = 256;
   int column = 64;
 };
-inline constexpr int kRowBlocks[] = {64, 128, 256, 512, 1024};
-inline constexpr int kColumnBlocks[] = {16, 32, 64, 128, 256};
+/// The paper has rows of 16 and 32, columns of 4, 8 and 16.
+inline constexpr int kRowBlocks[] = {16, 32, 64, 128, 256, 512, 1024};
+inline constexpr int kColumnBlocks[] = {4, 8, 16, 32, 64, 128, 256};
 
 /// A picture on the device.
 class Dwt2d {

@@ -20,6 +20,9 @@ TEST(Study97, EveryMethodGivesTheReferencesCoefficients) {
         ThreadPool pool(threads);
         std::vector<float> data(in.begin(), in.end());
         papers_dwt2d::transform(m, data.data(), w, h, levels, pool);
+        std::vector<float> in_runs(in.begin(), in.end());
+        papers_dwt2d::transform(m, in_runs.data(), w, h, levels, pool, papers_dwt2d::Schedule::kStatic);
+        ASSERT_EQ(in_runs, data) << papers_dwt2d::name_of(m) << " " << w << "x" << h << ", " << threads << " threads";
         const bool low = m == Method::kMasksLow;
         for (int y = 0; y < (low ? h >> levels : h); ++y)
           for (int x = 0; x < (low ? w >> levels : w); ++x)

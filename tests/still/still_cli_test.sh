@@ -83,6 +83,8 @@ expect 2 "$trivelet" still encode a.pgm c.ppm nofolder --codec vstc
 # The papers' measurements, small.
 expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv
 grep -q '^64x32,1,cpu,SMDWT,2,' out.txt || fail "bench dwt2d lacks a row"
+expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv --schedule both
+grep -q '^64x32,1,cpu,lifting static,2,' out.txt || fail "bench dwt2d --schedule both lacks a row"
 expect 2 "$trivelet" bench dwt2d --sizes 63x32
 expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
 expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2
