@@ -2,6 +2,7 @@
 // "Definition of NRRD File Format", teem.sourceforge.net/nrrd/format.html.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "codec/base/limits.h"
@@ -84,16 +85,15 @@ struct NrrdHeader {
   double byte_skip = 0;
 };
 
-bool field_is(const std::string& field, std::string_view name) {
-  // spaces in names may be left out
+std::string without_spaces(std::string_view name) {
   std::string packed;
-  for (const char c : field)
-    if (c != ' ') packed += c;
-  std::string wanted;
   for (const char c : name)
-    if (c != ' ') wanted += c;
-  return packed == wanted;
+    if (c != ' ') packed += c;
+  return packed;
 }
+
+/// Spaces in names may be left out.
+bool field_is(const std::string& field, std::string_view name) { return without_spaces(field) == without_spaces(name); }
 
 struct NrrdField {
   std::string name;
@@ -183,8 +183,10 @@ void set_space(NrrdHeader& h, const std::string& field, const std::string& value
   }
 }
 
-NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
+/// `is_stored`: the header from a stream, which may be older than the refusal of fields that stand there twice.
+NrrdHeader read_header(VolumeInput& in, const Limits& limits, bool is_stored) {
   NrrdHeader h;
+  std::set<std::string> seen;
   std::string line;
   in.line(line);
   bool ended = false;
@@ -197,6 +199,9 @@ NrrdHeader read_header(VolumeInput& in, const Limits& limits) {
     }
     const std::optional<NrrdField> field = field_in(text, in.name());
     if (!field) continue;
+    require(seen.insert(without_spaces(field->name)).second || is_stored, ErrorKind::kBadStream,
+            in.name() + ": the field '" + printable(field->name.substr(0, 60)) +
+                "' stands there twice, so its meaning is open; delete one of the two lines");
     const std::string& value = field->value;
     const std::optional<bool> stored = set_storage(h, field->name, value);
     require(stored.value_or(true), ErrorKind::kBadStream,
@@ -413,7 +418,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   bool whole_gzip = false;
   const auto in = open_input(file.open, file.path, whole_gzip, file.limits);
   require(is_nrrd(in->ahead(8)), ErrorKind::kBadStream, file.path + ": is no NRRD file");
-  const NrrdHeader h = read_header(*in, file.limits);
+  const NrrdHeader h = read_header(*in, file.limits, !file.may_unpack);
   require(h.dimension >= 1 && h.sizes.size() == h.dimension, ErrorKind::kBadStream,
           file.path + ": " + count_of(h.sizes.size(), "size") + " for " + count_of(h.dimension, "dimension"));
   require(!h.type.empty() && !h.encoding.empty(), ErrorKind::kBadStream, file.path + ": type or encoding is missing");
