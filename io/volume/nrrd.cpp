@@ -369,43 +369,76 @@ NrrdEncoding encoding_of(const NrrdHeader& h, const FileToRead& file) {
   const bool is_read = found && (*found != NrrdEncoding::kBzip2 || have_bzip2());
   require(is_read, ErrorKind::kUnsupported,
           file.path + ": NRRD encoding '" + printable(h.encoding.substr(0, 40)) + "'" +
-              (found ? ", for which this build has no libbz2" : "; only raw, gzip, text and bzip2 are read") +
+              (found ? ", for which this build has no libbz2" : "; only raw, gzip, text, hex and bzip2 are read") +
               ": convert it first, for example by 'unu save -f nrrd -e gzip'");
-  const bool is_converted = *found == NrrdEncoding::kText || *found == NrrdEncoding::kBzip2;
+  const bool is_converted = *found != NrrdEncoding::kRaw && *found != NrrdEncoding::kGzip;
   require(!is_converted || file.may_unpack, ErrorKind::kBadStream,
           file.path + ": a stored header of voxels in another encoding than raw and gzip");
   require(!is_converted || h.line_skip == 0, ErrorKind::kUnsupported,
           file.path + ": line skip before voxels in the encoding " + h.encoding);
+  require(!is_converted || h.byte_skip == 0, ErrorKind::kUnsupported,
+          file.path + ": byte skip before voxels in the encoding " + h.encoding);
   return *found;
 }
 
-/// Makes the files of text or bzip2 those of raw scalars.
+/// Puts the header in raw encoding before the voxels of this file, in place of its own.
+void convert_attached(FileLayout& f, const FileToRead& file, NrrdEncoding encoding, bool swaps, VoxelType type) {
+  bool gzip = false;
+  const auto in = open_input(f.open, file.path, gzip, file.limits);
+  std::vector<std::byte> head;
+  in->append(head, f.head_bytes, "header");
+  head = raw_nrrd_header(head, swaps);
+  const std::uint64_t old_bytes = std::exchange(f.head_bytes, head.size());
+  f.open = raw_nrrd(file, f.open, encoding, {type, f.voxel_bytes}, old_bytes, std::move(head));
+  f.converted = true;
+}
+
+/// Makes the files of text, hex or bzip2 those of raw scalars.
 void convert(VolumeLayout& layout, const FileToRead& file, NrrdEncoding encoding) {
   const bool is_text = encoding == NrrdEncoding::kText;
-  const bool swaps = is_text && bytes_of(layout.info.voxel.type) > 1;
+  const VoxelType type = layout.info.voxel.type;
+  const bool swaps = is_text && bytes_of(type) > 1;
   for (FileLayout& f : layout.files) {
-    if (f.head_bytes == 0 && f.voxel_bytes > 0) {
-      f.open = raw_nrrd(file, f.open, encoding, {layout.info.voxel.type, f.voxel_bytes}, 0, {});
-      f.converted = true;
-      continue;
-    }
-    bool gzip = false;
-    const auto in = open_input(f.open, file.path, gzip, file.limits);
-    std::vector<std::byte> head;
-    if (f.voxel_bytes > 0)
-      in->append(head, f.head_bytes, "header");
-    else
-      head = in->rest("header", kMaxHeadBytes);
-    head = raw_nrrd_header(head, swaps);
-    const std::uint64_t old_bytes = std::exchange(f.head_bytes, f.voxel_bytes > 0 ? head.size() : 0);
-    if (f.voxel_bytes > 0)
-      f.open = raw_nrrd(file, f.open, encoding, {layout.info.voxel.type, f.voxel_bytes}, old_bytes, std::move(head));
-    else
+    if (f.voxel_bytes == 0) {
+      bool gzip = false;
+      std::vector<std::byte> head = open_input(f.open, file.path, gzip, file.limits)->rest("header", kMaxHeadBytes);
+      head = raw_nrrd_header(head, swaps);
       f.open = memory_opener(std::make_shared<const std::vector<std::byte>>(std::move(head)));
+    } else if (f.head_bytes == 0) {
+      f.open = raw_nrrd(file, f.open, encoding, {type, f.voxel_bytes}, 0, {});
+    } else {
+      convert_attached(f, file, encoding, swaps, type);
+    }
     f.converted = true;
   }
-  layout.remarks.push_back(std::string("its voxels are ") + (is_text ? "text" : "compressed by bzip2") +
-                           " and come back raw, under a header that says so");
+  const std::string what = is_text ? "text" : encoding == NrrdEncoding::kHex ? "hex digits" : "compressed by bzip2";
+  layout.remarks.push_back("its voxels are " + what + " and come back raw, under a header that says so");
+}
+
+/// A file of gzip data that unpack to bytes to skip and the voxels. An envelope has no place for bytes inside of a
+/// compression, so beside a header the file counts as a .gz, whose name it must have, and behind one it comes back raw.
+void skip_in_gzip(VolumeLayout& layout, FileLayout& f, const FileToRead& file, const NrrdHeader& h) {
+  require(h.line_skip == 0, ErrorKind::kUnsupported, f.name + ": line skip and byte skip in compressed data");
+  const bool is_attached = f.head_bytes > 0;
+  require(is_attached || lower(f.name).ends_with(".gz"), ErrorKind::kUnsupported,
+          f.name + ": byte skip in compressed data of a file whose name does not end in .gz; rename it");
+  f.packing = Packing::kNone;
+  if (!file.may_unpack) return;
+  std::uint64_t skipped = 0;
+  if (h.byte_skip > 0) {
+    skipped = static_cast<std::uint64_t>(h.byte_skip);
+  } else {
+    const std::uint64_t all = unpacked_bytes(file, f.open, f.head_bytes);
+    require(all >= f.voxel_bytes, ErrorKind::kBadStream,
+            f.name + ": unpacks to " + count_of(all, "byte") + " where " + std::to_string(f.voxel_bytes) + " are due");
+    skipped = all - f.voxel_bytes;
+  }
+  if (is_attached) {
+    convert_attached(f, file, NrrdEncoding::kGzip, false, layout.info.voxel.type);
+    layout.remarks.push_back(
+        "its voxels are compressed behind bytes to skip and come back raw, under a header that says so");
+  }
+  f.head_bytes += skipped;
 }
 
 }  // namespace
@@ -442,8 +475,6 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   if (first_axis == 0) remark_on_values(layout, h);
   remark_on_axes(layout, h);
 
-  require(h.byte_skip >= 0 || encoding == NrrdEncoding::kRaw, ErrorKind::kUnsupported,
-          file.path + ": byte skip -1 in compressed data");
   const std::uint64_t bytes = info.bytes();
   std::uint64_t lines_bytes = 0;  // of all files
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {
@@ -456,9 +487,9 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     lines_bytes += f.head_bytes - start;
     require(lines_bytes <= kMaxListBytes, ErrorKind::kBadStream,
             file.path + ": more than " + std::to_string(kMaxListBytes) + " bytes of lines to skip in its data files");
-    if (h.byte_skip > 0) {
-      // In compressed data the bytes to skip are inside the compression, and an envelope has no place for them.
-      require(encoding == NrrdEncoding::kRaw, ErrorKind::kUnsupported, name + ": byte skip in compressed data");
+    if (h.byte_skip != 0 && encoding == NrrdEncoding::kGzip) {
+      skip_in_gzip(layout, f, file, h);
+    } else if (h.byte_skip > 0) {
       f.head_bytes += static_cast<std::uint64_t>(h.byte_skip);
     } else if (h.byte_skip < 0) {
       const auto size = open()->size();
@@ -475,7 +506,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
     add(file.name, file.open, in->position(), bytes);
   else
     add_data_files(layout, file, data_files(h, file.path, file.limits), bytes, add);
-  if (encoding == NrrdEncoding::kText || encoding == NrrdEncoding::kBzip2) convert(layout, file, encoding);
+  if (encoding != NrrdEncoding::kRaw && encoding != NrrdEncoding::kGzip) convert(layout, file, encoding);
   return layout;
 }
 

@@ -1,5 +1,5 @@
-// Converts text and bzip2 in NRRD files to raw scalars. Source: "Definition of NRRD File Format", section "Encodings":
-// numbers of text stand between white space and commas.
+// Converts text, hex and bzip2 in NRRD files to raw scalars. Source: "Definition of NRRD File Format", section
+// "Encodings": numbers of text stand between white space and commas, pairs of hex digits are the bytes in their order.
 #include "io/volume/nrrd_encoding.h"
 
 #ifdef TRIVELET_HAVE_BZIP2
@@ -130,6 +130,46 @@ class TextFeed final : public Feed {
   std::size_t at_ = 0;
 };
 
+/// Pairs of hex digits as bytes.
+class HexFeed final : public Feed {
+ public:
+  HexFeed(VolumeInput& in, std::uint64_t bytes) : in_(in), left_(bytes) {}
+
+  std::size_t read(std::byte* data, std::size_t size) override {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
+    for (std::size_t i = 0; i < n; ++i) {
+      const int high = digit(), low = digit();
+      require(low >= 0, ErrorKind::kBadStream,
+              in_.name() + ": its hex digits end, " + count_of(left_ - i, "byte", "is", "are") + " missing");
+      data[i] = static_cast<std::byte>(16 * high + low);
+    }
+    left_ -= n;
+    if (size > 0 && n == 0)
+      require(digit() < 0, ErrorKind::kBadStream, in_.name() + ": holds more hex digits than its header promises");
+    return n;
+  }
+
+ private:
+  /// -1 at the end.
+  int digit() {
+    while (true) {
+      const std::string_view text = in_.ahead(1);
+      if (text.empty()) return -1;
+      const char c = text[0];
+      in_.consume(1);
+      if (c == ' ' || (c >= '\t' && c <= '\r')) continue;
+      int value = -1;
+      const auto result = std::from_chars(&c, &c + 1, value, 16);
+      require(result.ec == std::errc() && value >= 0, ErrorKind::kBadStream,
+              in_.name() + ": '" + printable({&c, 1}) + "' is no hex digit");
+      return value;
+    }
+  }
+
+  VolumeInput& in_;
+  std::uint64_t left_;
+};
+
 #ifdef TRIVELET_HAVE_BZIP2
 /// Unpacks streams of bzip2, one behind the other, to a number of bytes.
 class Bzip2Feed final : public Feed {
@@ -201,6 +241,8 @@ class RawFeed final : public Feed {
     in_ = open_input(data, file.path, gzip, file.limits);
     in_->skip(head_bytes, "header");
     if (encoding == NrrdEncoding::kText) scalars_ = std::make_unique<TextFeed>(*in_, scalars);
+    if (encoding == NrrdEncoding::kHex) scalars_ = std::make_unique<HexFeed>(*in_, scalars.bytes);
+    if (encoding == NrrdEncoding::kGzip) scalars_ = make_inflater(*in_, false, scalars.bytes, file.limits);
 #ifdef TRIVELET_HAVE_BZIP2
     if (encoding == NrrdEncoding::kBzip2) scalars_ = std::make_unique<Bzip2Feed>(*in_, scalars.bytes);
 #endif
@@ -233,6 +275,7 @@ std::optional<NrrdEncoding> nrrd_encoding(const std::string& name) {
   if (name == "raw") return NrrdEncoding::kRaw;
   if (name == "gzip" || name == "gz") return NrrdEncoding::kGzip;
   if (name == "text" || name == "txt" || name == "ascii") return NrrdEncoding::kText;
+  if (name == "hex") return NrrdEncoding::kHex;
   if (name == "bzip2" || name == "bz2") return NrrdEncoding::kBzip2;
   return std::nullopt;
 }
@@ -262,6 +305,19 @@ Bytes raw_nrrd_header(const Bytes& header, bool little_endian) {
     at = end + 1;
   }
   return to_bytes(out);
+}
+
+std::uint64_t unpacked_bytes(const FileToRead& file, const Opener& data, std::uint64_t head_bytes) {
+  bool gzip = false;
+  // A data file is unpacked here, a header and its data may be packed once more.
+  const auto in = head_bytes > 0 ? open_input(data, file.path, gzip, file.limits)
+                                 : std::make_unique<VolumeInput>(data(), file.path);
+  in->skip(head_bytes, "header");
+  const auto unpacked = make_inflater(*in, false, 0, file.limits);
+  Bytes piece(kConverted);
+  std::uint64_t bytes = 0;
+  while (const std::size_t n = unpacked->read(piece.data(), piece.size())) bytes += n;
+  return bytes;
 }
 
 Opener raw_nrrd(const FileToRead& file, const Opener& data, NrrdEncoding encoding, const NrrdScalars& scalars,

@@ -570,6 +570,84 @@ TEST_F(VolumeFiles, nrrd_of_text) {
   }
 }
 
+// Hex digits are the bytes as they lie in memory, so that their order is the header's; the file comes back raw.
+TEST_F(VolumeFiles, nrrd_of_hex) {
+  const std::string begin = "NRRD0004\ntype: ushort\ndimension: 3\nsizes: 2 2 1\nendian: big\nencoding: ";
+  const VolumeBytes due = bytes(std::string("\x01\x02\xab\xcd\0\xff\x7f\x80", 8));
+  for (const std::string name : {"h.nrrd", "h.nhdr"}) {
+    const bool is_alone = name == "h.nhdr";
+    const std::string end = is_alone ? "\ndata file: h.hex\n" : "\n\n";
+    const std::string digits = "0102ab\nCD 0 0\tff\r\n7f80\n";
+    save(name, begin + "hex" + end + (is_alone ? "" : digits));
+    save("h.hex", digits);
+    const Passed p = pass(name, name);
+    EXPECT_EQ(p.voxels, due);
+    EXPECT_TRUE(p.info.voxel.big_endian);
+    ASSERT_EQ(p.remarks.size(), 1u);
+    EXPECT_EQ(p.remarks[0].rfind("its voxels are hex digits and come back raw", 0), 0u) << p.remarks[0];
+    EXPECT_EQ(load("again/" + name), bytes(begin + "raw" + end) + (is_alone ? VolumeBytes{} : due));
+    if (is_alone) {
+      EXPECT_EQ(load("again/h.hex"), due);
+    }
+  }
+  for (const char* wrong : {"0102abcd00ff7f8", "0102abcd00ff7f801", "0102abcd00ff7f80ff", "0102abcd00ff7f8g", ""}) {
+    save("w.nrrd", begin + "hex\n\n" + wrong);
+    try {
+      (void)pass("w.nrrd", "w.nrrd");
+      ADD_FAILURE() << wrong;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kBadStream) << wrong << ": " << e.what();
+    }
+  }
+}
+
+// Bytes to skip inside of gzip: a .gz beside its header comes back as it was, data behind a header come back raw.
+TEST_F(VolumeFiles, nrrd_of_gzip_with_bytes_to_skip) {
+  if (!io::have_zlib()) GTEST_SKIP() << "no zlib";
+  const VolumeBytes voxels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 60, 3);
+  const std::string begin = "NRRD0004\ntype: short\ndimension: 3\nsizes: 5 4 3\nendian: little\nencoding: ";
+  const auto packed = [&](const VolumeBytes& content) {  // by the program's own writer of .gz
+    io::VolumeWriter writer(io::text_envelope("nrrd", "", io::Packing::kGzip, content.size()), path("packed"), true);
+    writer.write(content.data(), content.size());
+    writer.finish();
+    return load("packed");
+  };
+  struct Case {
+    std::string skip;
+    VolumeBytes before, after;
+  };
+  const Case cases[] = {
+      {"-1", bytes("a header of any length"), {}}, {"-1", {}, {}}, {"6", bytes("a head"), bytes("tail")}};
+  for (const Case& c : cases) {
+    const std::string skip = "\nbyte skip: " + c.skip + "\n";
+    const VolumeBytes content = c.before + voxels + c.after;
+    save("g.nhdr", begin + "gzip" + skip + "data file: g.raw.gz\n");
+    save("g.raw.gz", packed(content));
+    const Passed beside = pass("g.nhdr", "g.nhdr");
+    EXPECT_EQ(beside.voxels, voxels);
+    EXPECT_TRUE(beside.remarks.empty());
+    expect_same("g.nhdr");
+    fs::rename(path("again/g.raw.gz"), path("g.raw.gz"));
+    EXPECT_EQ(pass("g.nhdr", "2.nhdr").voxels, voxels) << "the same again";
+    fs::remove_all(path("again"));
+    fs::create_directories(path("again"));
+
+    save("a.nrrd", bytes(begin + "gzip" + skip + "\n") + packed(content));
+    const Passed attached = pass("a.nrrd", "a.nrrd");
+    EXPECT_EQ(attached.voxels, voxels);
+    EXPECT_EQ(attached.remarks.size(), 1u);
+    EXPECT_EQ(load("again/a.nrrd"), bytes(begin + "raw" + skip + "\n") + content);
+    fs::remove_all(path("again"));
+    fs::create_directories(path("again"));
+  }
+  save("g.nhdr", begin + "gzip\nbyte skip: -1\ndata file: g.raw.gz\n");
+  save("g.raw.gz", packed(VolumeBytes(119)));
+  EXPECT_NE(refusal(path("g.nhdr")).find("unpacks to 119 bytes where 120 are due"), std::string::npos);
+  save("g.nhdr", begin + "gzip\nbyte skip: -1\ndata file: g.raw\n");
+  save("g.raw", packed(voxels));
+  EXPECT_NE(refusal(path("g.nhdr")).find("does not end in .gz"), std::string::npos);
+}
+
 // Two lines of one field have no meaning of which all readers think alike. In a stream the last one counts, as before.
 TEST_F(VolumeFiles, nrrd_fields_that_stand_there_twice) {
   const std::string begin =
