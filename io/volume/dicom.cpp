@@ -253,7 +253,6 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
     check_bits(d, s.file.path);
     info.voxel.type = static_cast<VoxelType>((d.bits == 8 ? 0 : d.bits == 16 ? 2 : 4) + (d.is_signed ? 1 : 0));
   }
-  info.voxel.big_endian = d.big_endian && d.bits > 8;
   info.voxel.channels = has_old_planes(s) ? 1 : static_cast<int>(d.samples);
   info.slope = d.geometry.slope;
   info.intercept = d.geometry.intercept;
@@ -323,7 +322,8 @@ void remark_on_codestreams(const std::vector<DicomSlice>& slices, std::vector<st
                       "file cut?");
 }
 
-FileLayout file_layout(const DicomSlice& s) {
+/// `big_endian`: the order of bytes in the stream.
+FileLayout file_layout(const DicomSlice& s, bool big_endian) {
   const DicomFile& d = s.found;
   FileLayout f;
   f.name = s.file.name;
@@ -331,7 +331,10 @@ FileLayout file_layout(const DicomSlice& s) {
   f.head_bytes = d.pixels_at;
   f.converted = s.converted;
   const bool from_stream = !s.file.may_unpack;
-  const DicomSamples samples = dicom_samples(d, from_stream ? s.file.order : dicom_order(d, s.file.path));
+  std::uint8_t order = s.file.order;
+  if (!from_stream) order = dicom_order(d, s.file.path);
+  if (!from_stream && d.bits > 8 && d.big_endian != big_endian) order |= kOrderReversed;
+  const DicomSamples samples = dicom_samples(d, order);
   f.voxel_bytes = samples.frame_bytes() * samples.frames;
   const std::uint64_t due = samples.file_frame_bytes() * samples.frames;
   require(
@@ -361,6 +364,9 @@ void set_times(const std::vector<DicomSlice>& slices, std::uint64_t frames, std:
 void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_matching, VolumeLayout& layout) {
   VolumeInfo& info = layout.info;
   set_type(info, slices.front());
+  info.voxel.big_endian =
+      slices.front().found.bits > 8 &&
+      std::all_of(slices.begin(), slices.end(), [](const DicomSlice& s) { return s.found.big_endian; });
   info.fourth_unit = FourthUnit::kUnknown;
   std::uint64_t volumes = 1;
   if (slices.size() > 1)
@@ -374,7 +380,7 @@ void lay_out(std::vector<DicomSlice> slices, std::size_t matching, bool only_mat
   for (const DicomSlice& s : slices) frames += s.found.frames * (has_old_planes(s) ? first.samples : 1);
   set_extents(info, {first.columns, first.rows, frames / volumes, volumes}, slices.front().file.path);
   if (volumes > 1) set_times(slices, frames, volumes, info, layout.remarks);
-  for (const DicomSlice& s : slices) layout.files.push_back(file_layout(s));
+  for (const DicomSlice& s : slices) layout.files.push_back(file_layout(s, info.voxel.big_endian));
 }
 
 constexpr std::size_t kPreambleBytes = 132;

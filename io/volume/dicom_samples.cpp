@@ -159,6 +159,10 @@ void copy_half_chroma(const DicomSamples& s, std::byte* halved, std::byte* pixel
   }
 }
 
+void reverse_words(Bytes& bytes, std::size_t word) {
+  for (std::size_t i = 0; i + word <= bytes.size(); i += word) std::reverse(bytes.data() + i, bytes.data() + i + word);
+}
+
 void swap_pairs(Bytes& bytes) {
   for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) std::swap(bytes[i], bytes[i + 1]);
 }
@@ -230,6 +234,7 @@ struct SampleFeed::State {
       frame.resize(static_cast<std::size_t>(samples.frame_bytes()));
     }
     if (samples.has_unused()) with_word(samples.bytes, [this](auto word) { split<decltype(word)>(); });
+    if (samples.order & kOrderReversed) reverse_words(frame, samples.bytes);
     if (samples.has_pad()) {  // treated as the bits of one more sample
       beside_zeros.add(last);
       beside_signs.add(last);
@@ -295,8 +300,8 @@ class SampleWriter final : public Packer {
     VolumeInput in(memory_opener(std::make_shared<const Bytes>(file.head))(), file.name);
     const DicomFile d = read_dicom(in);
     samples_ = dicom_samples(d, file.order);
-    const unsigned words = d.bits == 8 || d.bits == 16 || d.bits == 32;
-    require(words && d.samples >= 1 && d.samples <= 4 && samples_.frame_bytes() > 0 &&
+    const bool has_words = d.bits == 8 || d.bits == 16 || d.bits == 32 || (d.real && d.bits == 64);
+    require(has_words && d.samples >= 1 && d.samples <= 4 && samples_.frame_bytes() > 0 &&
                 samples_.frame_bytes() * samples_.frames == file.voxel_bytes &&
                 (!samples_.has_pad() || samples_.frames == 1) &&
                 (!(file.order & kOrderHalfChroma) || (d.samples == 3 && d.columns % 2 == 0)),
@@ -317,6 +322,7 @@ class SampleWriter final : public Packer {
 
  private:
   void put() {
+    if (samples_.order & kOrderReversed) reverse_words(frame_, samples_.bytes);
     if (samples_.order & (kOrderValues | kOrderSigns))
       with_word(samples_.bytes, [this](auto word) { join<decltype(word)>(); });
     const auto file_bytes = static_cast<std::size_t>(samples_.file_frame_bytes());

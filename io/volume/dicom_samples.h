@@ -2,8 +2,8 @@
 //
 // Streams have the values of samples, interleaved by pixel. DICOM also allows colour planes, 8-bit samples in
 // big-endian words, one chroma pair for two pixels, and values in a part of a word's bits with arbitrary other bits.
-// Reading takes these apart, and writing restores them bit by bit. Sources: DICOM PS3.5 8.1 (Bits Stored, High Bit), D
-// (byte order), PS3.3 C.7.6.3.1.2 and .3 (colours, planes).
+// The files of a series may have different byte orders. Reading takes these apart, and writing restores them bit by
+// bit. Sources: DICOM PS3.5 8.1 (Bits Stored, High Bit), D (byte order), PS3.3 C.7.6.3.1.2 and .3 (colours, planes).
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ bool near(const std::vector<double>& a, const std::vector<double>& b) {
 
 bool same_samples(const DicomFile& a, const DicomFile& b) {
   return a.rows == b.rows && a.columns == b.columns && a.bits == b.bits && a.is_signed == b.is_signed &&
-         a.samples == b.samples && a.big_endian == b.big_endian && a.real == b.real;
+         a.samples == b.samples && a.real == b.real;
 }
 bool same_plane(const DicomFile& a, const DicomFile& b) {
   return near(a.geometry.orientation, b.geometry.orientation) && has_place(a.geometry) == has_place(b.geometry) &&
@@ -111,7 +111,7 @@ class Misfits {
 std::string samples_text(const DicomFile& d) {
   return std::to_string(d.columns) + " x " + std::to_string(d.rows) + " pixels of " +
          (d.samples > 1 ? std::to_string(d.samples) + " times " : "") + count_of(d.bits, "bit") +
-         (d.is_signed ? ", signed" : "") + (d.big_endian ? ", big-endian" : "");
+         (d.is_signed ? ", signed" : "");
 }
 
 /// The matrix whose origin is the corner of the first slice and whose third column is `step`.

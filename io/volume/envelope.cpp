@@ -121,7 +121,7 @@ Envelope parse_envelope(const std::uint8_t* bytes, std::size_t size) {
     f.name = fields.text();
     const std::uint64_t flags = fields.varint();
     const std::uint64_t packing = flags >> 1 & 3;
-    if (flags >= 256 || packing > 2) bad("flags " + std::to_string(flags));
+    if (flags >= 512 || packing > 2) bad("flags " + std::to_string(flags));
     f.gzip = (flags & 1) != 0;
     f.packing = static_cast<Packing>(packing);
     f.order = static_cast<std::uint8_t>(flags >> kOrderBit);

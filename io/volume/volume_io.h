@@ -55,6 +55,7 @@ inline constexpr std::uint8_t kOrderHalfChroma = 2;  ///< Y Y Cb Cr for two pixe
 inline constexpr std::uint8_t kOrderSwapped = 4;     ///< 8-bit samples in big-endian words
 inline constexpr std::uint8_t kOrderValues = 8;      ///< values are in Bits Stored; the other bits are 0, or `unused`
 inline constexpr std::uint8_t kOrderSigns = 16;      ///< the same, but those above are copies of the sign
+inline constexpr std::uint8_t kOrderReversed = 32;   ///< bytes of samples in the other order than in the stream
 
 /// One file: head, scalars, tail.
 struct VolumeFile {

@@ -772,6 +772,60 @@ TEST_F(VolumeFiles, orders_of_samples) {
   EXPECT_EQ(error_of([&] { io::open_volume(path("odd.dcm"), {}); }).kind(), ErrorKind::kUnsupported);
 }
 
+// Files of both byte orders in one series: one order in the stream, and every file as it was.
+TEST_F(VolumeFiles, both_byte_orders_in_a_series) {
+  const auto swapped = [](VolumeBytes words, std::size_t bytes) {
+    for (std::size_t i = 0; i < words.size(); i += bytes)
+      std::reverse(words.begin() + static_cast<std::ptrdiff_t>(i),
+                   words.begin() + static_cast<std::ptrdiff_t>(i + bytes));
+    return words;
+  };
+  struct Case {
+    const char* name;
+    unsigned bits, stored, samples;
+    bool planar;
+  };
+  for (const Case& c : {Case{"words", 16, 0, 1, false}, Case{"long", 32, 0, 1, false}, Case{"stored", 16, 12, 1, false},
+                        Case{"planes", 16, 0, 3, true}, Case{"bytes", 8, 0, 1, false}}) {
+    fs::create_directories(path(c.name));
+    VolumeBytes due;
+    for (int i = 0; i < 4; ++i) {
+      DicomMaker m;
+      m.big_endian = i % 2 == 0;  // the first and the last by place differ
+      m.z = i;
+      m.number = i + 1;
+      m.bits = c.bits;
+      m.stored = c.stored;
+      m.high_bit = c.stored > 0 ? c.stored - 1 : 0;
+      m.samples = c.samples;
+      m.planar = c.planar;
+      if (c.samples > 1) m.photometric = "RGB";
+      const unsigned bytes = c.bits / 8;
+      VolumeBytes little = make_scalars(Content::kRandom, {VoxelType::kU8, false, 1}, 12 * c.samples * bytes, 7 + i);
+      save(std::string(c.name) + "/" + std::to_string(i),
+           m.make(swapped(little, m.big_endian ? std::max(2u, bytes) : 1)));
+      if (c.stored > 0)
+        for (std::size_t at = 1; at < little.size(); at += 2) {  // of 12 bits and a sign
+          const auto high = static_cast<unsigned>(little[at]) & 15;
+          little[at] = static_cast<std::byte>(high & 8 ? high | 0xF0 : high);
+        }
+      if (c.planar) {
+        VolumeBytes pixels;
+        for (std::size_t pixel = 0; pixel < 12; ++pixel)
+          for (std::size_t plane = 0; plane < 3; ++plane)
+            for (std::size_t b = 0; b < bytes; ++b) pixels.push_back(little[(plane * 12 + pixel) * bytes + b]);
+        little = pixels;
+      }
+      due = due + little;
+    }
+    const Passed p = pass(c.name, c.name);
+    EXPECT_EQ(p.voxels, due) << c.name;
+    EXPECT_FALSE(p.info.voxel.big_endian);
+    EXPECT_TRUE(p.remarks.empty());
+    for (int i = 0; i < 4; ++i) expect_same(std::string(c.name) + "/" + std::to_string(i));
+  }
+}
+
 // Packed samples are named, not called damaged.
 TEST_F(VolumeFiles, packed_samples) {
   DicomMaker m;
