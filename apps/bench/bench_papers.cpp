@@ -155,6 +155,7 @@ struct PapersOptions {
   int repeat = 3;
   std::vector<std::string> frame_sizes = {"1280x640", "1920x1024"};
   std::vector<int> gops = {16, 32, 64, 128};
+  double energy_seconds = 2;
   std::string device = "auto";
 };
 
@@ -302,6 +303,16 @@ int run_papers(const PapersOptions& o, const Common& common) {
   print_papers_dwt3d({o.frame_sizes, o.gops, o.repeat, run.device.gpu, run.simd}, run.all);
   print_dct(run);
   print_vstc(run);
+  if (o.energy_seconds == 0) return kExitDone;
+  PapersEnergy energy;
+  const still::Image image = test_picture(o.side);
+  energy.image.width = energy.image.height = o.side;
+  energy.image.bytes = image.samples;
+  energy.device = run.device;
+  energy.threads = run.all.threads();
+  energy.seconds = o.energy_seconds;
+  energy.simd = run.simd;
+  print_papers_energy(energy);
   return kExitDone;
 }
 
@@ -324,6 +335,10 @@ Action define_bench_papers(Command& app, Common& common) {
   auto o = std::make_shared<PapersOptions>();
   app.add_option("--side", o->side, "Side of the picture for the 2D-DWT, even").range(64, 8192).show_default();
   app.add_option("--dct-side", o->dct_side, "Side of the picture for the DCT").range(16, 2048).show_default();
+  app.add_option("--energy-seconds", o->energy_seconds,
+                 "How long energy is counted on each platform, where it can be; 0: not at all")
+      .range(0.0, 60.0)
+      .show_default();
   add_device_option(app, o->device);
   app.add_option("--frame-sizes", o->frame_sizes, "Sizes of frames for the 3D-DWT, divisible by 8")
       .delimiter(',')

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/backends.h"
+#include "apps/still/ccsds_image.h"
 #include "codec/base/simd.h"
 #include "codec/threads/parallel.h"
 
@@ -18,5 +20,15 @@ struct PapersDwt3d {
 };
 /// The table of the 3D wavelet paper: every size and GOP.
 void print_papers_dwt3d(const PapersDwt3d& options, ThreadPool& pool);
+
+struct PapersEnergy {
+  CcsdsImage image;
+  DeviceChoice device;
+  int threads = 1;     ///< of the second row
+  double seconds = 2;  ///< of every row
+  SimdLevel simd = SimdLevel::kBest;
+};
+/// Joules a megapixel of one thread, of all and of the GPU; or one line that says why they cannot be known.
+void print_papers_energy(const PapersEnergy& options);
 
 }  // namespace trivelet::cli

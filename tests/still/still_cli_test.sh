@@ -87,7 +87,13 @@ expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv --schedule 
 grep -q '^64x32,1,cpu,lifting static,2,' out.txt || fail "bench dwt2d --schedule both lacks a row"
 expect 2 "$trivelet" bench dwt2d --sizes 63x32
 expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
-expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2
+expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2 \
+  --energy-seconds 0.02
+[ "$(grep -c '^Energy by platform' out.txt)" -eq 1 ] || fail "bench papers says nothing of energy"
+grep -q '^not measured\|^1 thread ' out.txt || fail "bench papers neither measures energy nor says why not"
+expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2 \
+  --energy-seconds 0
+! grep -q '^Energy' out.txt || fail "bench papers --energy-seconds 0 counts energy"
 grep -q '^64x32x16  *[0-9]' out.txt || fail "bench papers lacks a GOP"
 expect 2 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 60x32 --gops 8 --repeat 1 -t 2
 expect 5 "$trivelet" bench dwt2d --sizes 64x32 --device cpu --blocks
