@@ -12,6 +12,7 @@
 
 #include "codec/cpu/cpu_fields.h"
 #include "codec/entropy/fast/zerotree.h"
+#include "tests/support/one_of.h"
 
 namespace trivelet {
 namespace {
@@ -144,16 +145,18 @@ void check_strips(const StripCase& c, int bytes) {
 }
 
 TEST(StripInverse, GivesWhatOnePieceGives) {
+  test::OneOf is_tried(5);
   for (const Shape& shape : {Shape{5, 300, 97}, Shape{3, 203, 64}, Shape{1, 130, 33}, Shape{9, 257, 200}})
     for (const int levels : {2, 3, 5})
       for (const int strips : {1, 2, 3, 7}) {
         const int threads = strips % 3 + 1;
         const bool tiles = strips != 2;
         const SimdLevel simd = strips == 3 ? SimdLevel::kScalar : SimdLevel::kBest;
-        check_strips<float>({shape, Wavelet::kCdf97, levels, 2, strips, threads, tiles, simd}, 1);
-        check_strips<float>({shape, Wavelet::kHaar, levels, 1, strips, threads}, 2);
-        check_strips<std::int32_t>({shape, Wavelet::kRev137, levels, 2, strips, threads, tiles, simd}, 2);
-        check_strips<std::int32_t>({shape, Wavelet::kCdf53, levels, 0, strips, threads}, 1);
+        if (is_tried()) check_strips<float>({shape, Wavelet::kCdf97, levels, 2, strips, threads, tiles, simd}, 1);
+        if (is_tried()) check_strips<float>({shape, Wavelet::kHaar, levels, 1, strips, threads}, 2);
+        if (is_tried())
+          check_strips<std::int32_t>({shape, Wavelet::kRev137, levels, 2, strips, threads, tiles, simd}, 2);
+        if (is_tried()) check_strips<std::int32_t>({shape, Wavelet::kCdf53, levels, 0, strips, threads}, 1);
       }
 }
 

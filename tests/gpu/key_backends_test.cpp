@@ -34,7 +34,7 @@ struct KeyCase {
 
 const std::vector<KeyCase>& key_cases() {
   static const std::vector<KeyCase> cases = {
-      {"a long chain", 64, 48, 40, 8, 3, "yuv420p", Profile::kDense, 60, true},
+      {"a long chain", 48, 32, 40, 8, 3, "yuv420p", Profile::kDense, 60, true},
       {"dense", 40, 32, 24, 4, 2, "yuv420p", Profile::kDense, 50, true},
       {"fast", 37, 29, 24, 4, 2, "yuv420p", Profile::kFast, 60, true},
       {"several keys", 34, 26, 19, 6, 1, "yuv444p10le", Profile::kDense, 60, true},
@@ -44,7 +44,7 @@ const std::vector<KeyCase>& key_cases() {
       {"lossless", 41, 27, 16, 4, 2, "yuv420p", Profile::kFast, 0},
       {"lossless colours", 24, 18, 19, 5, 1, "gbrp", Profile::kDense, 0, true},
       {"lossless sixteen bits", 30, 26, 16, 4, 1, "gray16le", Profile::kFast, 0},
-      {"in place", 64, 48, 24, 8, 3, "yuv420p", Profile::kDense, 45, true, false, true},
+      {"in place", 48, 32, 24, 8, 3, "yuv420p", Profile::kDense, 45, true, false, true},
       {"in place, fast", 37, 29, 24, 4, 2, "yuv420p", Profile::kFast, 45, true, false, true},
       {"in place, lossless", 41, 27, 19, 6, 1, "gbrp", Profile::kDense, 0, true, false, true},
       {"720p", 1280, 720, 64, 8, 3, "yuv420p", Profile::kDense, 50, false, true},
@@ -58,8 +58,9 @@ class KeyBackends : public ::testing::TestWithParam<KeyCase> {
   void SetUp() override {
     if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
     if (kEmulated && GetParam().large) GTEST_SKIP() << "too large to be emulated";
-    if (kEmulated && !full() && !GetParam().sample) GTEST_SKIP() << "not of the sample";
+    if (is_sampled() && !GetParam().sample) GTEST_SKIP() << "not of the sample";
   }
+  static bool is_sampled() { return kEmulated && !full(); }
   Clip clip() const {
     const KeyCase& c = GetParam();
     return moving_clip(c.width, c.height, c.format, c.frames, c.gop, c.in_place ? 0 : 1);
@@ -86,6 +87,7 @@ class KeyBackends : public ::testing::TestWithParam<KeyCase> {
 TEST_P(KeyBackends, StreamsAreTheSame) {
   const auto cuda = gpu::cuda_backend(0, 0);
   for (const Motion motion : {Motion::kOn, Motion::kAuto}) {
+    if (is_sampled() && GetParam().in_place == (motion == Motion::kOn)) continue;
     EncoderParams p = params();
     p.motion = motion;
     const Clip film = clip();
@@ -113,6 +115,7 @@ TEST_P(KeyBackends, SamplesAreTheSame) {
       {.reduce = small, .temporal_reduce = slow, .first_frame = frame(2, 0), .threads = 2},
   };
   for (std::size_t way = 0; way < ways.size(); ++way) {
+    if (is_sampled() && (way + bytes.size()) % 3 != 0) continue;
     SCOPED_TRACE("way " + std::to_string(way));
     const Decoded expected = decode_with(nullptr, bytes, ways[way]);
     EXPECT_TRUE(expected.error.empty() && !expected.gops.empty()) << expected.error;
