@@ -10,6 +10,7 @@
 
 #include "apps/bench/bench_papers.h"
 #include "apps/bench/bench_still.h"
+#include "apps/bench/papers_dct.h"
 #include "apps/bench/papers_dwt2d.h"
 #include "apps/bench/papers_dwt2d_gpu.h"
 #include "apps/cli/backends.h"
@@ -87,6 +88,7 @@ struct DctOptions {
   int repeat = 3;
   double keep = 0.5;
   int qp = 27;
+  bool table = false;
   std::string device = "auto";
 };
 
@@ -103,6 +105,23 @@ gpu::DctFigure measure_gpu_dct(const still::Image& image, int qp, double keep, i
 /// Whether the GPU that --device asks for can do dct.
 bool can_do_dct([[maybe_unused]] const DeviceChoice& choice) { return choice.gpu >= 0 && gpu::have_fft(); }
 
+/// Bits per pixel and PSNR of a codec's bytes.
+std::pair<double, double> rate_and_psnr(const still::Image& image, std::size_t bytes, const still::Image& back) {
+  return {8 * static_cast<double>(bytes) / (double{1} * image.width * image.height), psnr(image, back)};
+}
+
+void print_dct2d_head(const DctOptions& o, const dct::Transform& fast, const dct::Transform& own, int threads) {
+  fmt::print(
+      "Forward DCT in ms, best of {}. Definition: sums of O(n) on one thread, ~ estimated from the largest computed. "
+      "GPU: 8-bit samples to quantised levels in scan order, binary64, median, with transfers in brackets. Ratios over "
+      "the definition / over {} on one thread, the GPU's with transfers. Codec: QP {}, the lower {} kept{}\n",
+      o.repeat, fast.name(), o.qp, o.keep,
+      o.table ? "; table: JPEG's quantiser table and run lengths in bytes, as the paper has them" : "");
+  fmt::print("{:>6} {:>11} {:>9} {:>9} {:>9} {:>16} {:>16} {:>12} {:>14} {:>7} {:>7}{}\n", "side", "definition",
+             own.name(), fast.name(), fmt::format("x{}", threads), "GPU, mirrored", "GPU, folded", "ratio CPU",
+             "ratio GPU", "bpp", "PSNR", o.table ? " table, bpp    PSNR" : "");
+}
+
 int run_dct2d(const DctOptions& o, const Common& common) {
   ThreadPool one(1), all(common.threads);
   const auto direct = dct::make_direct_transform();
@@ -110,15 +129,7 @@ int run_dct2d(const DctOptions& o, const Common& common) {
              threaded = dct::make_fast_transform(all);
   const DeviceChoice device = choose_device(o.device);
   [[maybe_unused]] const bool on_gpu = can_do_dct(device);
-  fmt::print(
-      "Forward DCT in ms, best of {}. Definition: sums of O(n) on one thread, ~ estimated from the largest computed. "
-      "GPU: "
-      "8-bit samples to quantised levels in scan order, binary64, median, with transfers in brackets. Ratios over the "
-      "definition / over {} on one thread, the GPU's with transfers. Codec: QP {}, the lower {} kept\n",
-      o.repeat, fast->name(), o.qp, o.keep);
-  fmt::print("{:>6} {:>11} {:>9} {:>9} {:>9} {:>16} {:>16} {:>12} {:>14} {:>7} {:>7}\n", "side", "definition",
-             own->name(), fast->name(), fmt::format("x{}", all.threads()), "GPU, mirrored", "GPU, folded", "ratio CPU",
-             "ratio GPU", "bpp", "PSNR");
+  print_dct2d_head(o, *fast, *own, all.threads());
   double per_cube = 0;
   for (const int side : o.sizes) {
     const still::Image image = test_picture(side);
@@ -137,11 +148,19 @@ int run_dct2d(const DctOptions& o, const Common& common) {
       }
     }
     const std::vector<std::byte> bytes = dct::encode(image, {.qp = o.qp, .keep = o.keep}, *fast);
-    const still::Image back = dct::decode(bytes, {}, *fast);
-    fmt::print("{:>6} {:>11} {:>9.2f} {:>9.2f} {:>9.2f} {:>16} {:>16} {:>12} {:>14} {:>7.3f} {:>7.2f}\n", side,
+    const auto [rate, quality] = rate_and_psnr(image, bytes.size(), dct::decode(bytes, {}, *fast));
+    std::string by_table;
+    if (o.table) {
+      const std::vector<std::byte> runs = papers_dct::encode(image, o.qp, o.keep, *fast);
+      still::Image back = image;
+      papers_dct::decode(runs, o.qp, *fast, back);
+      const auto [table_rate, table_quality] = rate_and_psnr(image, runs.size(), back);
+      by_table = fmt::format(" {:>10.3f} {:>7.2f}", table_rate, table_quality);
+    }
+    fmt::print("{:>6} {:>11} {:>9.2f} {:>9.2f} {:>9.2f} {:>16} {:>16} {:>12} {:>14} {:>7.3f} {:>7.2f}{}\n", side,
                slow > 0 ? fmt::format("{}{:.1f}", measured ? "" : "~", 1e3 * slow) : "-", 1e3 * a, 1e3 * b, 1e3 * c,
-               gpu[0], gpu[1], slow > 0 ? fmt::format("{:.0f} / {:.1f}", slow / c, b / c) : "-", gpu_ratio,
-               8 * static_cast<double>(bytes.size()) / (double{1} * side * side), psnr(image, back));
+               gpu[0], gpu[1], slow > 0 ? fmt::format("{:.0f} / {:.1f}", slow / c, b / c) : "-", gpu_ratio, rate,
+               quality, by_table);
   }
   return kExitDone;
 }
@@ -325,6 +344,9 @@ Action define_bench_dct2d(Command& app, Common& common) {
   app.add_option("--repeat", o->repeat, "Best of N runs").range(1, 1000).show_default();
   app.add_option("--keep", o->keep, "Share of the coefficients to keep").range(0.0, 1.0).show_default();
   app.add_option("-q,--qp", o->qp, "Quantiser").range(0, 51).show_default();
+  app.add_flag(
+      "--table", o->table,
+      "Also code by a quantiser table and run lengths, the paper's way: JPEG's table, stretched over the plane");
   add_device_option(app, o->device);
   add_work_options(app, common);
   add_log_options(app, common);

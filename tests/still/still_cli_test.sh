@@ -87,6 +87,8 @@ expect 0 "$trivelet" bench dwt2d --sizes 64x32 --repeat 1 -t 2 --csv --schedule 
 grep -q '^64x32,1,cpu,lifting static,2,' out.txt || fail "bench dwt2d --schedule both lacks a row"
 expect 2 "$trivelet" bench dwt2d --sizes 63x32
 expect 0 "$trivelet" bench dct2d --sizes 32,50 --repeat 1 -t 2
+expect 0 "$trivelet" bench dct2d --sizes 32 --repeat 1 -t 2 --table
+grep -q 'table, bpp' out.txt || fail "bench dct2d --table has no columns"
 expect 0 "$trivelet" bench papers --side 64 --dct-side 32 --vstc-side 16 --frame-sizes 64x32 --gops 8,16 --repeat 1 -t 2 \
   --energy-seconds 0.02
 [ "$(grep -c '^Energy by platform' out.txt)" -eq 1 ] || fail "bench papers says nothing of energy"
