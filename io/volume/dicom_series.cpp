@@ -17,6 +17,7 @@ namespace trivelet::io {
 namespace {
 
 constexpr double kSame = 1e-3;             // tolerance in millimetres, and in components of direction vectors
+constexpr double kRounding = 1e-9;         // of sums of doubles
 constexpr std::size_t kMostNamed = 8;      // files named in a remark
 constexpr std::size_t kMostGroups = 1000;  // different kinds of files
 
@@ -334,8 +335,23 @@ void remark_on_gaps(const std::vector<DicomSlice>& slices, const std::vector<dou
                         printable(slices[i + 1].file.name));
 }
 
+/// Whether slices lie at equal steps from the first one.
+bool is_line(const std::vector<DicomSlice>& slices, std::size_t count, const std::vector<double>& step,
+             double tolerance) {
+  const std::vector<double>& first = slices[0].found.geometry.position;
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::vector<double>& place = slices[i].found.geometry.position;
+    std::vector<double> off(3);
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      off[axis] = place[axis] - first[axis] - static_cast<double>(i) * step[axis];
+    if (!(length_of(off) <= tolerance)) return false;
+  }
+  return true;
+}
+
 /// The step between slices of the usual distance. If the gantry was tilted, the line through the corners is not along
-/// the normal.
+/// the normal. Where rounded positions differ a little from even ones, it is a part of the way to the last slice: the
+/// step of two neighbours would be wrong by the sum of all roundings there.
 std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std::vector<double>& gaps, double usual) {
   std::vector<double> parts[3];
   for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -349,7 +365,13 @@ std::vector<double> usual_step(const std::vector<DicomSlice>& slices, const std:
     std::sort(parts[axis].begin(), parts[axis].end());
     step[axis] = parts[axis][parts[axis].size() / 2];
   }
-  return step;
+  const std::size_t count = gaps.size() + 1;
+  if (is_line(slices, count, step, kSame)) return step;
+  std::vector<double> even(3);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    even[axis] = (slices[count - 1].found.geometry.position[axis] - slices[0].found.geometry.position[axis]) /
+                 static_cast<double>(gaps.size());
+  return is_line(slices, count, even, 0.01 * usual) ? even : step;
 }
 
 }  // namespace
@@ -369,8 +391,7 @@ std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, st
     Misfits misfits(slices, only_matching);
     for (std::size_t i = 0; i < slices.size(); ++i) {
       if (same_samples(slices[i].found, usual.found)) continue;
-      const std::string what =
-          samples_text(slices[i].found) + ", the others of the series have " + samples_text(usual.found);
+      const std::string what = samples_text(slices[i].found) + ", the volume has " + samples_text(usual.found);
       require(only_matching, ErrorKind::kUnsupported,
               slices[i].file.path + ": " + what + "; VolumeOptions::only_matching leaves such files out");
       misfits.add(i, what);
@@ -383,11 +404,11 @@ std::size_t match_slices(std::vector<DicomSlice>& slices, bool only_matching, st
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const DicomFile& d = slices[i].found;
     if (has_place(plane.geometry) && !has_place(d.geometry))
-      misfits.add(i, "does not say where it lies, as most files of the series do");
+      misfits.add(i, "does not say where it lies, as those of the volume do");
     else if (!near(d.geometry.orientation, plane.geometry.orientation))
-      misfits.add(i, "another orientation than most files of the series");
+      misfits.add(i, "another orientation than the volume");
     else if (!near(d.geometry.spacing, plane.geometry.spacing))
-      misfits.add(i, "another pixel spacing than most files of the series");
+      misfits.add(i, "another pixel spacing than the volume");
     else if (!d.instance.empty() && !pictures.insert(picture_of(d)).second)
       misfits.add(i, "there twice, with the same SOP Instance UID as another file");
   }
@@ -432,6 +453,7 @@ std::uint64_t place_slices(std::vector<DicomSlice>& slices, std::size_t& matchin
   info.spacing[2] = usual;
   remark_on_gaps(slices, gaps, usual, remarks);
   const std::vector<double> step = usual_step(slices, gaps, usual);
+  if (std::fabs(dot(step, normal) - usual) > kRounding * usual) info.spacing[2] = dot(step, normal);
   const double along = std::clamp(dot(step, normal) / length_of(step), -1.0, 1.0);
   const double degrees = std::acos(along) * 180 / 3.14159265358979323846;
   if (degrees > 0.1)

@@ -206,7 +206,10 @@ def _step_of_files(files: list[_File]) -> Optional[Any]:
     gaps = steps @ normal
     usual = _usual_gap(gaps)
     like = np.sort(steps[np.abs(gaps - usual) <= 0.01 * usual], axis=0)
-    return like[len(like) // 2]
+    step, even = like[len(like) // 2], (found[-1] - found[0]) / len(steps)
+    # Of rounded positions it is a part of the way to the last one.
+    off = lambda step: np.linalg.norm(found - found[0] - np.outer(np.arange(len(found)), step), axis=1).max()
+    return even if off(step) > _SAME and off(even) <= 0.01 * usual else step
 
 
 def _step_of_frames(file: _File) -> Optional[Any]:

@@ -210,6 +210,7 @@ class Images(unittest.TestCase):
             ("tilted gantry", tilted, {"plane": flat}),
             ("times", [p for p in line for _ in range(3)], {}),
             ("a gap", line[:4] + [p + normal for p in line[4:]], {}),
+            ("rounded", [line[0] + (2.5 * z + 0.006 * (z % 2)) * normal for z in range(7)], {}),
             ("the most frequent", [line[0] + z * normal for z in (0, 1, 2, 5, 9, 14)], {}),
             ("one", line[:1], {}),
             ("a localizer", line, {}),

@@ -197,6 +197,16 @@ def run_length(data):
     return head + struct.pack("<HH2sHI", 0x7FE0, 0x10, b"OB", 0, 0xFFFFFFFF) + items + struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
 
 
+def test_three_orientations(folder):
+    """Of three planes with as many files none has most of the series."""
+    planes = ("1\\0\\0\\0\\1\\0", "0\\1\\0\\0\\0\\-1", "1\\0\\0\\0\\0\\-1")
+    files = [dicom("1.2.826.0.1.14", 1, "LOC", 3 * p + n + 1, n, 8, bytes(128), plane=False).replace(
+        element(0x28, 2, "US", struct.pack("<H", 1)), element(0x20, 0x37, "DS", plane) + element(0x28, 2, "US", struct.pack("<H", 1)))
+        for p, plane in enumerate(planes) for n in range(3)]
+    said = series_of(folder, "planes", files)
+    check("another orientation than the volume; stacked behind the volume" in said and "most" not in said, f"three planes: {said}")
+
+
 def test_left_out_and_compressed(folder):
     """Of compressed files only those that are in the volume are counted."""
     slices, coded = os.path.join(folder, "runs"), os.path.join(folder, "runs.tvl")
@@ -419,6 +429,7 @@ with tempfile.TemporaryDirectory() as folder:
     test_unread_volumes(folder)
     test_what_differs(folder)
     test_uneven_distances(folder)
+    test_three_orientations(folder)
     test_left_out_and_compressed(folder)
     test_one_instance_for_all(folder)
     test_without_series(folder)

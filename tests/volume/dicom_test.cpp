@@ -971,6 +971,32 @@ TEST_F(VolumeFiles, misfits_of_a_series) {
   EXPECT_NEAR(alone.info.spacing[2], 4.22, 1e-9);
 }
 
+// Positions that were rounded: the last slice lies where it says, not where the steps of two neighbours lead.
+TEST_F(VolumeFiles, rounded_positions) {
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kI16, false, 1}, 12, 1);
+  fs::create_directories(path("rounded"));
+  for (int i = 0; i < 61; ++i) {
+    DicomMaker m;
+    m.number = i;
+    m.z = 0.5 * i + (i % 2 == 0 ? 0 : 0.00122);
+    m.shift = i == 30 ? 0.002 : 0;
+    save("rounded/" + std::to_string(i), m.make(pixels));
+  }
+  const Passed even = pass("rounded", "rounded");
+  EXPECT_NEAR(even.info.spacing[2], 0.5, 1e-9);
+  EXPECT_NEAR(even.info.affine[10], 0.5, 1e-9);
+  EXPECT_TRUE(even.remarks.empty());
+  // One slice that is moved counts for nothing, even the last.
+  DicomMaker m;
+  m.number = 60;
+  m.z = 30;
+  m.shift = 2;
+  save("rounded/60", m.make(pixels));
+  const Passed moved = pass("rounded", "moved");
+  EXPECT_NEAR(moved.info.affine[6], 0, 1e-9);
+  EXPECT_NEAR(moved.info.affine[10], 0.5, 0.0013);
+}
+
 TEST_F(VolumeFiles, a_series_without_places) {
   DicomMaker m;
   m.placed = false;
