@@ -15,6 +15,7 @@ namespace {
 // Bytes of voxels that reordering slices may hold in memory.
 constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 30;
 constexpr std::uint64_t kTrialVoxels = std::uint64_t{1} << 20;
+constexpr int kUsualBlock = 128;
 
 int floor_log2(std::uint64_t n) {
   int l = 0;
@@ -160,6 +161,16 @@ VolumeTrial VolumeTrial::quarter() const {
   return part;
 }
 
+std::vector<SizeByKind> VolumeTrial::estimate(const VolumeMap& map, int block_size) const {
+  const int slices = static_cast<int>(piece_.all_slices());
+  Gop gop(slice_video(map, piece_.width, piece_.height, piece_.all_slices()), slices);
+  gop.set_frames(slices);
+  const VolumeMapper mapper(map);
+  for (int z = 0; z < slices; ++z)
+    mapper.to_samples(voxels_.data() + static_cast<std::size_t>(z) * piece_.slice_bytes(), gop, z);
+  return estimate_sizes(gop, map.plane_bits(), block_size);
+}
+
 std::uint64_t VolumeTrial::code(VolumeMap map, const VolumeCandidate& c, CodingParams p, int slab) const {
   map.prediction = c.prediction;
   map.order = c.order;
@@ -242,9 +253,13 @@ class Chooser {
       if (palette_is_open_) best_.palette = has_holes(0.5) && palette_is_short();  // a palette pays without a trial
       // The lower planes of large numbers cannot be predicted.
       if (choice_.predictive_is_possible() && map_of(best_).planes() == 1 && !is_colour()) best_.predictive = true;
-      if (best_.predictive && labels_may_pay()) {
-        consider(best_);
-        try_labels();
+      if (best_.predictive) {
+        const Labels labels = labels_wanted();
+        if (labels == Labels::kTry) {
+          consider(best_);
+          try_labels();
+        }
+        if (labels == Labels::kYes) take_labels();
       }
       return best_;
     }
@@ -269,6 +284,9 @@ class Chooser {
   }
 
  private:
+  static constexpr double kLeastSaved = 0.01;    // by what is slow to code
+  static constexpr double kPlainlySaved = 0.03;  // three times as much
+
   /// Begins with the defaults and the fixed choices.
   void start() {
     const int smallest = std::min(choice_.volume.width, choice_.volume.height);
@@ -289,9 +307,11 @@ class Chooser {
     const bool along_fourth = !wanted_.fourth_axis_first && choice_.volume.volumes > 1 && can_be_held(choice_.volume);
     // A palette does not pay for a few missing values.
     const bool palette = palette_is_open_ && has_holes(0.95);
-    const bool labels = labels_may_pay();
+    const Labels wanted = labels_wanted();
     const bool ahead = is_small();
     const bool mixed = mixing_may_pay();
+    if (wanted == Labels::kYes && !slow_ && !palette && !along_fourth && !ahead && !mixed) return take_labels();
+    const bool labels = wanted != Labels::kNo;
     if (palette || along_fourth || labels || ahead || mixed) consider(best_);
     if (palette) vary([](VolumeCandidate& c) { c.palette = true; });
     if (labels) try_labels();
@@ -318,7 +338,6 @@ class Chooser {
   /// Takes what is slow to code where it saves what its time is worth: of small volumes anything.
   template <class F>
   void vary_costly(const F& change) {
-    constexpr double kLeastSaved = 0.01;
     const VolumeCandidate others = best_;
     const double bytes = least_;
     vary(change);
@@ -334,26 +353,44 @@ class Chooser {
       vary_costly(change);
   }
 
-  /// One value, or few in regions or of two kinds; and where labels must save much, they save something of a part.
-  bool labels_may_pay() const {
+  enum class Labels { kNo, kTry, kYes };
+
+  /// One value, or few in regions or of two kinds; and where labels must save much, not without any hope. Where they
+  /// plainly save, nothing need be tried: each block is coded both ways. Where few voxels lie inside regions, they are
+  /// small, or there are none: only estimates that no scan reaches (0.86 at least) tell.
+  Labels labels_wanted() const {
     constexpr std::size_t kMostLabels = 4096;
     constexpr double kLeastInside = 0.4;
+    constexpr double kFewInside = 0.1;
+    constexpr double kNoNumbers = 0.7;
     const std::size_t values = choice_.analysis.distinct();
-    if (values == 0 || values > kMostLabels) return false;
-    if (values <= 2) return true;
-    return trial_.inside_regions() > kLeastInside && (slow_ || is_small() || labels_save_of_part());
+    if (values == 0 || values > kMostLabels) return Labels::kNo;
+    const double inside = values <= 2 ? 1 : trial_.inside_regions();
+    if (inside <= kFewInside) return Labels::kNo;
+    if (inside > kLeastInside && (slow_ || is_small())) return Labels::kTry;
+    // The estimates take labels for up to this factor larger than they are: they know fewer neighbours.
+    constexpr double kTooLarge = 1.15;
+    const std::vector<SizeByKind> blocks = trial_.quarter().estimate(map_of(best_), block_size());
+    double numbers = 0;
+    double both = 0;
+    double hope = 0;
+    for (const SizeByKind& b : blocks) {
+      numbers += b.numbers;
+      both += std::min(b.numbers, b.labels);
+      hope += std::min(b.numbers, b.labels / kTooLarge);
+    }
+    if (inside <= kLeastInside) return both < kNoNumbers * numbers ? Labels::kYes : Labels::kNo;
+    if (both < (1 - kPlainlySaved) * numbers) return Labels::kYes;
+    return values <= 2 || numbers == 0 || hope < (1 - kLeastSaved) * numbers ? Labels::kTry : Labels::kNo;
   }
 
-  /// Scans in air have regions, too, and a trial of the piece takes long.
-  bool labels_save_of_part() const {
-    constexpr double kLeastSaved = 0.005;  // of a quarter; half of what the whole piece must save
-    const VolumeTrial part = trial_.quarter();
-    VolumeCandidate c = best_;
-    const auto bytes = [&] { return static_cast<double>(part.code(map_of(c), c, params_, wanted_.slab.value_or(0))); };
-    const double without = bytes();
-    c.labels = true;
-    return bytes() < (1 - kLeastSaved) * without;
+  /// Without a trial.
+  void take_labels() {
+    best_.labels = true;
+    if (wanted_.on_remark) wanted_.on_remark("estimated: labels are smaller");
   }
+
+  int block_size() const { return params_.block_size > 0 ? params_.block_size : kUsualBlock; }
 
   const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? *choice_.palette : choice_.plain; }
 

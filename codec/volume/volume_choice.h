@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/encoder/encoder_params.h"
+#include "codec/volume/volume_estimate.h"
 #include "codec/volume/volume_map.h"
 #include "trivelet/volume.h"
 
@@ -49,6 +50,8 @@ class VolumeTrial {
   double inside_regions() const;
   /// The middle slices of the piece, a quarter of them.
   VolumeTrial quarter() const;
+  /// What some rows of the piece take with this map as numbers and as labels, block by block, by an estimate.
+  std::vector<SizeByKind> estimate(const VolumeMap& map, int block_size) const;
   /// The bytes of the piece's stream with a candidate, and the piece's share of those of the map. `params` has
   /// everything but the structure, `map` everything but prediction and order.
   std::uint64_t code(VolumeMap map, const VolumeCandidate& candidate, CodingParams params, int slab) const;

@@ -668,21 +668,31 @@ double trial_bytes(const VolumeTrial& trial, const Plan& plan, const VolumeEncod
   return static_cast<double>(trial.code(plan.map, plan.candidate, coding, params.slab.value_or(0)));
 }
 
-/// Whether a quarter of the trial's piece says that the stream without loss is plainly larger. Where neither labels nor
-/// a palette could save so much, this spares most volumes the trials of the whole piece.
+/// Whether a quarter of the trial's piece says that the stream without loss is plainly larger: by estimates beside a
+/// bound, by coding it beside a wavelet. Where no palette could save so much, this spares most volumes the trials of
+/// the whole piece.
 bool is_plainly_larger(const VolumeDescription& volume, const Survey& survey, const Plan& lossy,
                        const VolumeEncoderParams& exact) {
-  constexpr double kPlainly = 3;
+  constexpr double kPlainly = 1.25;    // estimates
+  constexpr double kPlainlyCoded = 3;  // which knows no labels
   const VolumeAnalysis& analysis = survey.analysis;
   const double range = analysis.max_value() - analysis.min_value() + 1;
   if (analysis.distinct() > 0 && static_cast<double>(analysis.distinct()) < range / 2) return false;
   Plan plain;
   plain.map = exact_map(analysis, false);
-  if (plain.map.planes() > 1 || volume.voxel.channels > 1) return false;
-  plain.coding = coding_params(volume, plain.map, exact);
-  plain.candidate.predictive = true;
+  if (plain.map.planes() > 1 || lossy.map.planes() > 1 || volume.voxel.channels > 1) return false;
   const VolumeTrial part = survey.trial.quarter();
-  return trial_bytes(part, plain, exact) > kPlainly * trial_bytes(part, lossy, exact);
+  if (!lossy.coding.lossless || !lossy.candidate.predictive) {
+    plain.coding = coding_params(volume, plain.map, exact);
+    plain.candidate.predictive = true;
+    return trial_bytes(part, plain, exact) > kPlainlyCoded * trial_bytes(part, lossy, exact);
+  }
+  const auto size = [&](const VolumeMap& map) {
+    double bits = 0;
+    for (const SizeByKind& b : part.estimate(map, lossy.coding.block_size)) bits += std::min(b.numbers, b.labels);
+    return bits;
+  };
+  return size(plain.map) > kPlainly * size(lossy.map);
 }
 
 /// The plan without loss, if its stream is smaller than that of `lossy`, or is what a target of bytes allows.
