@@ -38,6 +38,10 @@ Field<T> packed_field(T* data, const Shape& shape) {
 template <class T>
 Field<T> field_of(CoefficientGop& c, int component, const Shape& shape) {
   auto& m = memory<T>(c)[static_cast<std::size_t>(component)];
+  if (m.capacity() < shape.samples()) {  // a vector that grows by itself takes twice the memory and copies
+    m = {};
+    m.reserve(shape.samples() + shape.samples() / static_cast<std::size_t>(shape.frames));  // or a frame before it
+  }
   if (m.size() < shape.samples()) m.resize(shape.samples());
   return packed_field(m.data(), shape);
 }

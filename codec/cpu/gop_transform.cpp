@@ -85,10 +85,11 @@ void GopTransform::transform(const Gop& gop, const GopChoices& choices, const Mo
   const bool moves = may_have_motion(gop, choices);
   if (!moves || choices.motion == Motion::kAuto) transform_still(gop, out);
   if (!moves) return;
-  const double still = choices.motion == Motion::kAuto ? coding_cost(header, out, choices.step, context_.pool) : 0;
+  const double still =
+      choices.motion == Motion::kAuto ? coding_cost(header, out, choices.step, context_.pool, context_.simd) : 0;
   transform_moving(gop, choices, keys, out);
   if (choices.motion == Motion::kOn ||
-      still > coding_cost(context_.headers.of(out.motion.get()), out, choices.step, context_.pool) +
+      still > coding_cost(context_.headers.of(out.motion.get()), out, choices.step, context_.pool, context_.simd) +
                   motion_cost(header, *out.motion, choices.step))
     return;
   *keys.own = {};

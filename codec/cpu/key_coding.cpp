@@ -101,7 +101,7 @@ void KeyCoding::add_sums(const Component<T>& of, const Key& key, std::vector<Cod
   of.for_bands([&](std::size_t i, const Subband& band) {
     const std::size_t n = of.first_sum[i] + static_cast<std::size_t>(key.frame);
     sums.resize(std::max(sums.size(), n + 1));
-    sums[n] = coding_sums(subband_view(of.field, band), key.frame, of.steps.inverse[i]);
+    sums[n] = coding_sums(subband_view(of.field, band), key.frame, of.steps.inverse[i], context_.simd);
   });
 }
 
@@ -163,7 +163,8 @@ void KeyCoding::predict(const Component<T>& of, const GopMotion& motion, const M
     if (!one.fields[1].empty()) {
       predict_key(field, one, lifted, 1, false, context_.pool, context_.simd);
       transform(of, pair.data() + n, key);
-      for (std::size_t i = 0; i < n; ++i) prediction.push_back(samples[i] - pair[n + i]);
+      prediction.resize(n);
+      for (std::size_t i = 0; i < n; ++i) prediction[i] = samples[i] - pair[n + i];
     }
     add_sums(of, key, sums);
     if (&key == &of.keys.back()) return;  // it is rounded with all other frames

@@ -2,7 +2,9 @@
 #include "codec/rate/coding_cost.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "codec/rate/cost_kernels.h"
 #include "codec/rate/rate_control.h"
 
 namespace trivelet {
@@ -17,33 +19,23 @@ double error_per_bit(const StreamHeader& header, float step) {
   return header.lossless ? 1.0 : kErrorPerBit * static_cast<double>(step) * static_cast<double>(step);
 }
 
-template <class T>
-void add_row(const T* row, int n, float inverse_step, CodingSums& sums) {
-  for (int first = 0; first < n; first += kCodingTerms) {
-    const int end = std::min(n, first + kCodingTerms);
-    std::uint32_t bits = 0, error = 0;
-    for (int x = first; x < end; ++x) {
-      const float q = coding_steps(row[x], inverse_step);
-      bits += coding_bits(q);
-      error += coding_error(q);
-    }
-    sums.bits += bits;
-    sums.error += error;
-  }
-}
-
 }  // namespace
 
 template <class T>
-CodingSums coding_sums(const Field<T>& band, int frame, float inverse_step) {
+CodingSums coding_sums(const Field<T>& band, int frame, float inverse_step, SimdLevel simd) {
+  const CostKernels& kernels = cost_kernels(simd);
   CodingSums sums;
-  for (int y = 0; y < band.shape.height; y += kCodingRows)
-    add_row(band.row(frame, y), band.shape.width, inverse_step, sums);
+  for (int y = 0; y < band.shape.height; y += kCodingRows) {
+    if constexpr (std::is_floating_point_v<T>)
+      kernels.add_real(band.row(frame, y), band.shape.width, inverse_step, sums);
+    else
+      kernels.add_integer(band.row(frame, y), band.shape.width, inverse_step, sums);
+  }
   return sums;
 }
 
-template CodingSums coding_sums(const Field<float>&, int, float);
-template CodingSums coding_sums(const Field<std::int32_t>&, int, float);
+template CodingSums coding_sums(const Field<float>&, int, float, SimdLevel);
+template CodingSums coding_sums(const Field<std::int32_t>&, int, float, SimdLevel);
 
 double coding_cost(const StreamHeader& header, int frames, const std::vector<std::uint8_t>& frame_gains, float step,
                    const std::vector<CodingSums>& sums) {
@@ -73,7 +65,8 @@ double coding_cost(const StreamHeader& header, int frames, const std::vector<std
   return cost;
 }
 
-double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool) {
+double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float step, ThreadPool& pool,
+                   SimdLevel simd) {
   struct Task {
     const SubbandView* view;
     int frame;
@@ -95,9 +88,10 @@ double coding_cost(const StreamHeader& header, const CoefficientGop& gop, float 
     const Task& task = tasks[static_cast<std::size_t>(n)];
     const SubbandView& v = *task.view;
     sums[static_cast<std::size_t>(n)] =
-        v.real ? coding_sums(Field<float>{v.real, v.shape, v.row_stride, v.frame_stride}, task.frame, task.inverse_step)
+        v.real ? coding_sums(Field<float>{v.real, v.shape, v.row_stride, v.frame_stride}, task.frame, task.inverse_step,
+                             simd)
                : coding_sums(Field<std::int32_t>{v.integer, v.shape, v.row_stride, v.frame_stride}, task.frame,
-                             task.inverse_step);
+                             task.inverse_step, simd);
   });
   return coding_cost(header, gop.frames, gop.frame_gains, step, sums);
 }
