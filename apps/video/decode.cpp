@@ -242,8 +242,6 @@ int run_all(const DecodeOptions& typed, const Common& common, const Command& app
     DecodeOptions one = typed;
     one.input = input;
     one.output = output;
-    // For the videos among many files: a volume is decoded whole, or fails.
-    if (volume_in(input, common)) one.part.keep_partial = false;
     // Pictures hold R, G, B in another order than streams.
     if (one.writer.pixel_format.empty() && io::is_picture_name(output)) one.writer.pixel_format = "auto";
     return run_named(one);
@@ -348,7 +346,7 @@ void add_decoding_options(Command& app, DecodingOptions& options) {
       .excludes(bytes)
       .group(kPart);
   app.add_flag("--keep-partial", options.keep_partial,
-               "Decode the intact part of a damaged stream; the exit code is still 4")
+               "Decode the intact part of a damaged stream (slices that are damaged hold 0); the exit code is still 4")
       .group(kPart);
 }
 
@@ -378,13 +376,12 @@ DecoderParams part_params(const std::string& input, const DecodingOptions& optio
 }
 
 void refuse_video_parts(const std::string& input, const DecodingOptions& options) {
-  require(
-      options.frames.empty() && options.temporal_reduce == 0 && !options.keep_partial && options.max_bytes.empty() &&
-          options.max_bpp == 0,
-      ErrorKind::kUnsupported,
-      "'" + input +
-          "' holds a volume: --frames, --temporal-reduce, --max-bytes, --max-bpp and --keep-partial are for videos; "
-          "--max-layers decodes a lower quality, --slices and --region what is intact of a damaged one");
+  require(options.frames.empty() && options.temporal_reduce == 0 && options.max_bytes.empty() && options.max_bpp == 0,
+          ErrorKind::kUnsupported,
+          "'" + input +
+              "' holds a volume: --frames, --temporal-reduce, --max-bytes and --max-bpp are for videos; --max-layers "
+              "decodes "
+              "a lower quality, --slices and --region a part");
 }
 
 Action define_decode(Command& app, Common& common) {

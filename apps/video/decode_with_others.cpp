@@ -101,7 +101,7 @@ std::vector<std::uint8_t> pack_call(Sharing sharing, const io::SharedOutput& out
 }
 
 VolumeDecoding volume_decoding(const DecodingOptions& part) {
-  return {part.reduce, part.slices, part.region, part.max_layers, part.max_planes};
+  return {part.reduce, part.slices, part.region, part.max_layers, part.max_planes, part.keep_partial};
 }
 
 /// The decoder of one process. `given`: --device as typed; `auto` may use the CPU although `device` is this process's

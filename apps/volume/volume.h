@@ -59,6 +59,7 @@ struct VolumeDecoding {
   std::string region;  ///< "x,y,z,w,h,d"
   int max_layers = 0;
   int max_planes = 0;
+  bool keep_partial = false;  ///< 0 where the stream is damaged
 };
 /// What it asks of the stream in a file.
 VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const std::string& path,

@@ -317,6 +317,68 @@ def check_cuts(path, coded, folder, what, typed=()):
     return [l["max_error"] for l in layers]
 
 
+def check_kept_parts(folder):
+    """--keep-partial: slices of damaged slabs are 0 and named, all others are as they were; the exit code says it."""
+    broken, kept = os.path.join(folder, "kept.tvl"), os.path.join(folder, "kept.nii")
+
+    def damaged(coded, which):
+        stream = bytearray(open(coded, "rb").read())
+        gops = json.loads(run("info", coded, "--json")[0])["gops"]
+        for n in which:
+            stream[gops[n]["offset"] + gops[n]["bytes"] // 2] ^= 0x55
+        open(broken, "wb").write(bytes(stream))
+        return gops
+
+    for shape, slab in (((40, 30, 20), 8), ((40, 30, 6, 5), 4)):
+        data = noise_volume(shape, "int16")
+        if len(shape) == 4:  # volumes that have nothing in common are coded one after the other
+            data = np.random.default_rng(5).integers(0, 2000, (40, 30, 1, 5)) + np.arange(6).reshape(1, 1, 6, 1)
+            data = data.astype("int16")
+        path, coded = os.path.join(folder, "whole.nii"), os.path.join(folder, "whole.tvl")
+        nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+        for options in (("--transform", "prediction"), ("--transform", "wavelet")):
+            run("encode", path, coded, "-y", "--slab", slab, *options)
+            check(not json.loads(run("info", coded, "--json")[0])["volume"]["along_fourth_axis"], f"{shape}: the order")
+            flat = data.reshape(40, 30, -1, order="F")
+            for which in ((0,), (1,), (-1,), (0, 2), ()):
+                gops = damaged(coded, which)
+                due, at = flat.copy(), 0
+                for n, gop in enumerate(gops):
+                    if n in which or n - len(gops) in which:
+                        due[..., at : at + gop["frames"]] = 0
+                    at += gop["frames"]
+                said = run("decode", broken, kept, "-y", "--keep-partial", code=4 if which else 0)[1]
+                found = np.asanyarray(nibabel.load(kept).dataobj).reshape(flat.shape, order="F")
+                check(np.array_equal(found, due), f"{shape}, {options}: kept parts without {which}")
+                check(said.count("damaged, 0 instead: ") == len(which), f"{shape}, {options}: damage of {which}: {said}")
+                if which == (1,):
+                    place = "--slices 8:16 (" if len(shape) == 3 else "slice 4 of volume 0 to slice 1 of volume 1 ("
+                    check(place in said, f"the place of the damage: {said}")
+            # A part of every volume: damage between the parts does not matter.
+            damaged(coded, (1,))
+            last = np.s_[10:20, 5:25, 3:4]
+            box = ("--region", "10,5,3,10,20,1")
+            said = run("decode", broken, kept, "-y", "--keep-partial", *box, code=0)[1]
+            check(np.array_equal(np.asanyarray(nibabel.load(kept).dataobj), data[last]), f"{shape}: a part of it: {said}")
+        # The rest of a stream that was cut, if it can be read at all.
+        stream = open(coded, "rb").read()
+        open(broken, "wb").write(stream[: gops[2]["offset"] + 50])
+        run("decode", broken, kept, "-y", "--keep-partial", code=4)
+        found = np.asanyarray(nibabel.load(kept).dataobj).reshape(flat.shape, order="F")
+        due = flat.copy()
+        due[..., 2 * slab :] = 0
+        check(np.array_equal(found, due), f"{shape}: a stream that was cut")
+    run("decode", broken, kept, "-y", code=4)
+    # Slabs across volumes are not passed, which is said.
+    data = np.repeat(noise_volume((40, 30, 8, 1), "int16"), 6, axis=3)
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+    run("encode", path, coded, "-y", "--slab", 12)
+    check(json.loads(run("info", coded, "--json")[0])["volume"]["along_fourth_axis"], "the fourth axis first")
+    damaged(coded, (1,))
+    check("which --keep-partial does not pass" in run("decode", broken, kept, "-y", "--keep-partial", code=4)[1], "fourth axis")
+    run("decode", coded, kept, "-y", code=0)
+
+
 def test_regions_and_cuts(folder):
     data = noise_volume((300, 260, 20), "int16")
     path = os.path.join(folder, "wide.nii")
@@ -356,9 +418,9 @@ def test_regions_and_cuts(folder):
     open(broken, "wb").write(bytes(stream))
     part = os.path.join(folder, "part.nii")
     check("--slices A:B and --region" in run("decode", broken, part, "-y", code=4)[1], "damage: what is intact")
-    check("--slices and --region" in run("decode", broken, part, "-y", "--keep-partial", code=5)[1], "--keep-partial")
     run("decode", broken, part, "-y", "--slices", "0:8")
     check(np.array_equal(np.asanyarray(nibabel.load(part).dataobj), data[..., :8]), "intact slices of a damaged volume")
+    check_kept_parts(folder)
     # layers: a small volume, every filter
     small = os.path.join(folder, "small.nii")
     nibabel.save(nibabel.Nifti1Image(noise_volume((50, 40, 20), "int16"), np.eye(4)), small)
