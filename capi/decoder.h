@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "capi/byte_streams.h"
+#include "capi/device_memory.h"
 #include "capi/handle.h"
 #include "capi/metadata.h"
 #include "trivelet/codec.h"
@@ -32,6 +33,7 @@ struct tvl_decoder : trivelet::capi::Handle {
   std::shared_ptr<const trivelet::Backend>
       batch_backend;  ///< of tvl_decode_volumes by a GPU into host memory, for the next time
   std::pair<int, std::uint64_t> batch_backend_for{};
+  trivelet::capi::Stagings stagings;         ///< of batches
   trivelet::capi::GivenMetadata metadata{};  ///< of the stream, once it was asked for
 
   const trivelet::StreamInfo& stream() const {

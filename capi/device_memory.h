@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "capi/handle.h"
 #include "trivelet/cuda.h"
@@ -34,6 +37,40 @@ class CallerMemory {
  private:
   int device_ = TVL_CPU;
   void* stream_ = nullptr;
+};
+
+/// Page-locked memory, for what is on its way to a GPU or from there: copies overlap with it. Locking pages takes
+/// longer than copying them, so one who has several volumes keeps it.
+struct Staging {
+  std::shared_ptr<std::byte> memory;
+  std::size_t bytes = 0;
+  std::byte* of(std::size_t wanted);
+};
+
+/// Those that no thread of a batch uses, kept for the next batch. Several threads may call it.
+class Stagings {
+ public:
+  Staging take();
+  void give_back(Staging staging);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Staging> unused_;
+};
+
+/// One of them, as long as this exists.
+class TakenStaging {
+ public:
+  explicit TakenStaging(Stagings& from) : from_(from), staging_(from.take()) {}
+  ~TakenStaging() { from_.give_back(std::move(staging_)); }
+  TakenStaging(const TakenStaging&) = delete;
+  TakenStaging& operator=(const TakenStaging&) = delete;
+  Staging* operator->() { return &staging_; }
+  Staging& operator*() { return staging_; }
+
+ private:
+  Stagings& from_;
+  Staging staging_;
 };
 
 /// Null for TVL_CPU. Unsupported where there is no such GPU.

@@ -5,11 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/byte_streams.h"
+#include "capi/device_memory.h"
 #include "capi/handle.h"
 #include "trivelet/codec.h"
+#include "trivelet/cuda.h"
 
 struct tvl_encoder : trivelet::capi::Handle {
   trivelet::VideoInfo info;
@@ -18,8 +21,11 @@ struct tvl_encoder : trivelet::capi::Handle {
   std::vector<std::byte> kept;  ///< the stream, when the caller gave no sink
   bool has_stream = false;      ///< and it is finished
   tvl_encode_stats done{sizeof(tvl_encode_stats), 0, 0, 0};
-  std::optional<trivelet::Gop> waiting;        ///< frames that do not fill a GOP yet
-  std::unique_ptr<trivelet::Encoder> encoder;  ///< uses output and backend
+  std::optional<trivelet::Gop> waiting;                     ///< frames that do not fill a GOP yet
+  std::unique_ptr<trivelet::Encoder> encoder;               ///< uses output and backend
+  std::unique_ptr<trivelet::gpu::VolumeEncodeBatch> batch;  ///< of tvl_encode_volumes on a GPU, for the next time
+  std::pair<int, std::uint64_t> batch_for{};                ///< its GPU and how much of its memory
+  trivelet::capi::Stagings stagings;                        ///< of batches
 
   /// Lets an unfinished stream go.
   void close();

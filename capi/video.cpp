@@ -235,6 +235,33 @@ void set_memory(Handle& handle, std::int32_t device, void* cuda_stream) {
   handle.cuda_stream = device == TVL_CPU ? nullptr : cuda_stream;
 }
 
+std::byte* Staging::of(std::size_t wanted) {
+  if (wanted > bytes) {
+    memory.reset();
+    bytes = 0;
+    memory = gpu::page_locked(wanted);
+    bytes = wanted;
+  }
+  return memory.get();
+}
+
+Staging Stagings::take() {
+  const std::lock_guard lock(mutex_);
+  if (unused_.empty()) return {};
+  Staging one = std::move(unused_.back());
+  unused_.pop_back();
+  return one;
+}
+
+void Stagings::give_back(Staging staging) {
+  if (!staging.memory) return;
+  const std::lock_guard lock(mutex_);
+  try {
+    unused_.push_back(std::move(staging));
+  } catch (const std::bad_alloc&) {  // it is not kept
+  }
+}
+
 std::shared_ptr<const Backend> backend_for(std::int32_t device, std::uint64_t memory) {
   if (device == TVL_CPU) return nullptr;
   const std::size_t count = gpu::devices().size();

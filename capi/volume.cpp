@@ -15,6 +15,7 @@
 #include "capi/device_memory.h"
 #include "capi/encoder.h"
 #include "capi/request.h"
+#include "capi/volume_request.h"
 
 namespace trivelet::capi {
 
@@ -28,25 +29,6 @@ tvl_volume default_volume() {
   return v;
 }
 
-VolumeDescription to_description(const tvl_volume* given) {
-  const tvl_volume v = read_struct(not_null(given, "volume"), default_volume(), "tvl_volume");
-  VolumeDescription d;
-  d.voxel.type = to_enum<VoxelType>(v.type, TVL_F64, "type");
-  d.voxel.big_endian = v.big_endian != 0;
-  d.voxel.channels = v.channels;
-  d.width = v.width;
-  d.height = v.height;
-  d.slices = v.slices;
-  d.volumes = v.volumes;
-  require(v.channels >= 1 && v.channels <= kMaxChannels, ErrorKind::kBadArgument,
-          std::to_string(v.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
-  require(v.width >= 1 && v.height >= 1 && v.width <= 65536 && v.height <= 65536, ErrorKind::kBadArgument,
-          "slices of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1..65536");
-  require(v.slices >= 1 && v.volumes >= 1, ErrorKind::kBadArgument, "a volume without slices");
-  (void)checked_mul(checked_mul(v.slices, v.volumes), d.slice_bytes());
-  return d;
-}
-
 tvl_volume to_volume(const VolumeDescription& d) {
   tvl_volume v = default_volume();
   v.type = static_cast<std::int32_t>(d.voxel.type);
@@ -57,46 +39,6 @@ tvl_volume to_volume(const VolumeDescription& d) {
   v.slices = d.slices;
   v.volumes = d.volumes;
   return v;
-}
-
-tvl_volume_params default_volume_params() {
-  const VolumeEncoderParams d;
-  tvl_volume_params p{};
-  p.struct_size = sizeof p;
-  p.quality = p.psnr = p.bits_per_voxel = -1;
-  p.effort = static_cast<std::int32_t>(d.effort);
-  p.profile = static_cast<std::int32_t>(d.profile);
-  p.block_size = d.block_size;
-  p.device = TVL_CPU;
-  return p;
-}
-
-VolumeEncoderParams to_params(const tvl_volume_params& p) {
-  VolumeEncoderParams out;
-  out.max_error = p.max_error;
-  if (p.quality >= 0) out.quality = p.quality;
-  if (p.psnr >= 0) out.psnr = p.psnr;
-  if (p.bits_per_voxel >= 0) out.bits_per_voxel = p.bits_per_voxel;
-  if (p.total_bytes > 0) out.total_bytes = p.total_bytes;
-  const int wants =
-      (p.max_error != 0) + (p.quality >= 0) + (p.psnr >= 0) + (p.bits_per_voxel >= 0) + (p.total_bytes > 0);
-  require(wants <= 1, ErrorKind::kBadArgument,
-          std::to_string(wants) + " of max_error, quality, psnr, bits_per_voxel and total_bytes; a volume has one");
-  require(p.transform >= TVL_TRANSFORM_AUTO && p.transform <= TVL_TRANSFORM_PREDICTION, ErrorKind::kBadArgument,
-          "transform is " + std::to_string(p.transform) + "; there are 0..2");
-  if (p.transform == TVL_TRANSFORM_WAVELET) out.transform = VolumeTransform::kWavelet;
-  if (p.transform == TVL_TRANSFORM_PREDICTION) out.transform = VolumeTransform::kPrediction;
-  out.effort = to_enum<VolumeEffort>(p.effort, TVL_EFFORT_SLOW, "effort");
-  out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_DENSE, "profile");
-  out.block_size = p.block_size;
-  out.layers = p.layers;
-  if (p.slab != 0) out.slab = p.slab;
-  out.threads = p.threads;
-  if (p.settings) out.settings = p.settings;
-  require(p.fill_values || p.fill_count == 0, ErrorKind::kBadArgument,
-          std::to_string(p.fill_count) + " fill values at NULL");
-  if (p.fill_count > 0) out.fill_values.assign(p.fill_values, p.fill_values + p.fill_count);
-  return out;
 }
 
 // Slices of the caller's memory, or of the function that gives them.
@@ -157,27 +99,6 @@ class CallerSlices final : public SliceSource {
   std::uint64_t next_ = 0;
 };
 
-void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_params* given, const tvl_voxels* voxels,
-                  tvl_slice_reader reader, void* user) {
-  const tvl_volume_params p = read_struct(given, default_volume_params(), "tvl_volume_params");
-  CallerSlices slices(e, to_description(volume), voxels, reader, user, p);
-  VolumeEncoderParams params = to_params(p);
-  params.workers = e.workers();
-  params.progress = [&e](std::uint64_t) { e.check_cancelled(); };
-  params.on_remark = [&e](const std::string& text) { e.say(0, text); };
-  const std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory);
-  if (backend && params.effort == VolumeEffort::kFast) params.predictive = false;  // a wavelet is what it can code
-  params.backend = [&backend](Profile profile) { return profile == Profile::kPredictive ? nullptr : backend.get(); };
-  const std::unique_ptr<ReadBack> back = e.output->read_back();
-  params.verify = p.verify != 0;
-  require(back != nullptr || !params.verify, ErrorKind::kBadArgument,
-          "what is written here cannot be read back, so that it cannot be verified; write to memory or a file");
-  const VolumeResult result = encode_volume(slices, params, *e.output, back.get());
-  e.done = {sizeof e.done, result.stats.gops, result.stats.frames, result.stats.stream_bytes};
-  e.output->commit();
-  e.has_stream = true;
-}
-
 VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
   VolumeDecoderParams out;
   if (p.width != 0 || p.height != 0 || p.depth != 0 || p.x != 0 || p.y != 0 || p.z != 0)
@@ -197,21 +118,6 @@ VolumeDecoderParams to_params(const tvl_volume_decode_params& p) {
 
 // Slices on their way to a GPU: some at a time, from memory that copies overlap with.
 constexpr std::size_t kStagedBytes = std::size_t{32} << 20;
-
-// Where they are meanwhile: locking pages takes longer than copying them, so one who decodes several volumes keeps it.
-struct Staging {
-  std::shared_ptr<std::byte> memory;
-  std::size_t bytes = 0;
-  std::byte* of(std::size_t wanted) {
-    if (wanted > bytes) {
-      memory.reset();
-      bytes = 0;
-      memory = gpu::page_locked(wanted);
-      bytes = wanted;
-    }
-    return memory.get();
-  }
-};
 
 tvl_volume_decode_params default_volume_decode_params() {
   const VolumeDecoderParams d;
@@ -289,10 +195,34 @@ void read_slices(const Handle& d, VolumeDecoder& volume, const tvl_voxels& given
   }
 }
 
+// What a thread of a batch keeps from job to job.
+class JobMemory {
+ public:
+  JobMemory(tvl_decoder& d, const tvl_batch_params& p)
+      : memory_(d), streams_there_(p.streams_there != 0), voxels_(d.stagings), streams_(d.stagings) {}
+  Staging& voxels() { return *voxels_; }
+  /// The job's stream in memory of the host.
+  const void* stream(const tvl_volume_job& job) {
+    const void* const given = not_null(job.stream, "stream");
+    if (!streams_there_ || !memory_.on_device() || job.size == 0) return given;
+    const auto size = static_cast<std::size_t>(job.size);
+    const auto pitch = static_cast<std::ptrdiff_t>(size);
+    std::byte* const here = streams_->of(size);
+    memory_.copy_in(given, pitch, here, pitch, size, 1);
+    memory_.wait();
+    return here;
+  }
+
+ private:
+  CallerMemory memory_;
+  bool streams_there_;
+  TakenStaging voxels_, streams_;
+};
+
 // One of a batch, by one of several threads.
-void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend* backend, Staging& staging) {
+void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend* backend, JobMemory& memory) {
   h.check_cancelled();
-  MemorySource source(not_null(job.stream, "stream"), static_cast<std::size_t>(job.size));
+  MemorySource source(memory.stream(job), static_cast<std::size_t>(job.size));
   VolumeDecoderParams params = volume_decoder_params(job.params);
   params.threads = threads;
   params.workers = h.workers();
@@ -301,16 +231,9 @@ void decode_job(const Handle& h, tvl_volume_job& job, int threads, const Backend
   job.needed = output.bytes();
   if (job.needed > job.capacity) throw BufferTooSmall("bytes", job.capacity, job.needed);
   std::uint64_t count = 0;
-  read_slices(h, volume, {not_null(job.voxels, "voxels"), 0, 0, 0}, output.all_slices(), count, staging);
+  read_slices(h, volume, {not_null(job.voxels, "voxels"), 0, 0, 0}, output.all_slices(), count, memory.voxels());
   require(count == output.all_slices(), ErrorKind::kBadStream,
           "the stream ends after " + std::to_string(count) + " of " + std::to_string(output.all_slices()) + " slices");
-}
-
-tvl_batch_params default_batch() {
-  tvl_batch_params p{};
-  p.struct_size = sizeof p;
-  p.device = TVL_CPU;
-  return p;
 }
 
 tvl_volume_job default_job() {
@@ -339,10 +262,10 @@ gpu::VolumeBatch* batch_in_gpu(tvl_decoder& d, const tvl_batch_params& p, int at
 
 // One of a batch whose voxels stay on the GPU: how many bytes; 0: decode_job is to do it.
 std::uint64_t decode_on_gpu(gpu::VolumeBatch& batch, const Handle& h, std::size_t number, tvl_volume_job& job,
-                            int threads) {
+                            int threads, JobMemory& memory) {
   h.check_cancelled();
   if (!job.voxels) return 0;
-  MemorySource source(not_null(job.stream, "stream"), static_cast<std::size_t>(job.size));
+  MemorySource source(memory.stream(job), static_cast<std::size_t>(job.size));
   VolumeDecoderParams params = volume_decoder_params(job.params);
   params.threads = threads;
   params.workers = h.workers();
@@ -364,7 +287,7 @@ std::shared_ptr<const Backend> backend_of_batch(tvl_decoder& d, const tvl_batch_
 // What a GPU had no memory for beside the others and what is kept, one after the other, with all of it.
 void decode_alone(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch_params& p, int threads) {
   std::shared_ptr<const Backend> backend;
-  Staging staging;
+  JobMemory memory(d, p);
   for (tvl_volume_job& job : jobs) {
     if (job.result != TVL_UNSUPPORTED) continue;
     if (!backend) {
@@ -372,7 +295,7 @@ void decode_alone(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batc
       d.batch_backend.reset();
       backend = backend_for(p.device, p.device_memory);
     }
-    job.result = to_result(job.error, [&] { decode_job(d, job, threads, backend.get(), staging); });
+    job.result = to_result(job.error, [&] { decode_job(d, job, threads, backend.get(), memory); });
   }
 }
 
@@ -387,31 +310,21 @@ void decode_jobs(tvl_decoder& d, std::span<tvl_volume_job> jobs, const tvl_batch
   const int threads_each = std::max(1, cores / at_once);
   std::atomic<std::size_t> next{0};
   const auto work = [&](int) {
-    Staging staging;
+    JobMemory memory(d, p);
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
       tvl_volume_job& job = jobs[i];
       job.needed = 0;
       job.result = to_result(job.error, [&] {
-        if (batch) job.needed = decode_on_gpu(*batch, d, i, job, threads_each);
-        if (job.needed == 0) decode_job(d, job, threads_each, backend.get(), staging);
+        if (batch) job.needed = decode_on_gpu(*batch, d, i, job, threads_each, memory);
+        if (job.needed == 0) decode_job(d, job, threads_each, backend.get(), memory);
       });
     }
   };
-  if (const Workers workers = d.workers(); workers.run) {
-    workers.run(at_once, work);
-  } else {
-    std::vector<std::thread> threads;
-    try {
-      for (int i = 1; i < at_once; ++i) threads.emplace_back(work, i);
-    } catch (const std::system_error&) {  // the system starts no more: those that were started do it
-    }
-    work(0);
-    for (std::thread& t : threads) t.join();
-  }
-  Staging staging;
+  run_batch(d.workers(), at_once, work);
+  JobMemory memory(d, p);
   if (batch)
     for (const std::size_t i : batch->finish())
-      jobs[i].result = to_result(jobs[i].error, [&] { decode_job(d, jobs[i], cores, backend.get(), staging); });
+      jobs[i].result = to_result(jobs[i].error, [&] { decode_job(d, jobs[i], cores, backend.get(), memory); });
   if (backend && at_once > 1) {
     backend.reset();
     decode_alone(d, jobs, p, cores);
@@ -442,7 +355,111 @@ tvl_volume_info volume_info(const VolumeDecoder& v) {
   return out;
 }
 
+void write_volume(tvl_encoder& e, const tvl_volume* volume, const tvl_volume_params* given, const VoxelInput& input) {
+  const tvl_volume_params p = read_struct(given, default_volume_params(), "tvl_volume_params");
+  const std::shared_ptr<const Backend> backend = backend_for(p.device, p.device_memory);
+  const VolumeResult result = encode_into(e, *e.output, to_description(volume), p, input, p.threads, backend.get());
+  e.done = {sizeof e.done, result.stats.gops, result.stats.frames, result.stats.stream_bytes};
+  e.has_stream = true;
+}
+
 }  // namespace
+
+VolumeDescription to_description(const tvl_volume* given) {
+  const tvl_volume v = read_struct(not_null(given, "volume"), default_volume(), "tvl_volume");
+  VolumeDescription d;
+  d.voxel.type = to_enum<VoxelType>(v.type, TVL_F64, "type");
+  d.voxel.big_endian = v.big_endian != 0;
+  d.voxel.channels = v.channels;
+  d.width = v.width;
+  d.height = v.height;
+  d.slices = v.slices;
+  d.volumes = v.volumes;
+  require(v.channels >= 1 && v.channels <= kMaxChannels, ErrorKind::kBadArgument,
+          std::to_string(v.channels) + " channels; must be 1.." + std::to_string(kMaxChannels));
+  require(v.width >= 1 && v.height >= 1 && v.width <= 65536 && v.height <= 65536, ErrorKind::kBadArgument,
+          "slices of " + std::to_string(v.width) + "x" + std::to_string(v.height) + "; sizes must be 1..65536");
+  require(v.slices >= 1 && v.volumes >= 1, ErrorKind::kBadArgument, "a volume without slices");
+  (void)checked_mul(checked_mul(v.slices, v.volumes), d.slice_bytes());
+  return d;
+}
+
+tvl_volume_params default_volume_params() {
+  const VolumeEncoderParams d;
+  tvl_volume_params p{};
+  p.struct_size = sizeof p;
+  p.quality = p.psnr = p.bits_per_voxel = -1;
+  p.effort = static_cast<std::int32_t>(d.effort);
+  p.profile = static_cast<std::int32_t>(d.profile);
+  p.block_size = d.block_size;
+  p.device = TVL_CPU;
+  return p;
+}
+
+VolumeEncoderParams to_params(const tvl_volume_params& p) {
+  VolumeEncoderParams out;
+  out.max_error = p.max_error;
+  if (p.quality >= 0) out.quality = p.quality;
+  if (p.psnr >= 0) out.psnr = p.psnr;
+  if (p.bits_per_voxel >= 0) out.bits_per_voxel = p.bits_per_voxel;
+  if (p.total_bytes > 0) out.total_bytes = p.total_bytes;
+  const int wants =
+      (p.max_error != 0) + (p.quality >= 0) + (p.psnr >= 0) + (p.bits_per_voxel >= 0) + (p.total_bytes > 0);
+  require(wants <= 1, ErrorKind::kBadArgument,
+          std::to_string(wants) + " of max_error, quality, psnr, bits_per_voxel and total_bytes; a volume has one");
+  require(p.transform >= TVL_TRANSFORM_AUTO && p.transform <= TVL_TRANSFORM_PREDICTION, ErrorKind::kBadArgument,
+          "transform is " + std::to_string(p.transform) + "; there are 0..2");
+  if (p.transform == TVL_TRANSFORM_WAVELET) out.transform = VolumeTransform::kWavelet;
+  if (p.transform == TVL_TRANSFORM_PREDICTION) out.transform = VolumeTransform::kPrediction;
+  out.effort = to_enum<VolumeEffort>(p.effort, TVL_EFFORT_SLOW, "effort");
+  out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_DENSE, "profile");
+  out.block_size = p.block_size;
+  out.layers = p.layers;
+  if (p.slab != 0) out.slab = p.slab;
+  out.threads = p.threads;
+  if (p.settings) out.settings = p.settings;
+  require(p.fill_values || p.fill_count == 0, ErrorKind::kBadArgument,
+          std::to_string(p.fill_count) + " fill values at NULL");
+  if (p.fill_count > 0) out.fill_values.assign(p.fill_values, p.fill_values + p.fill_count);
+  return out;
+}
+
+VolumeResult encode_into(const Handle& handle, Output& output, const VolumeDescription& volume,
+                         const tvl_volume_params& given, const VoxelInput& input, int threads, const Backend* backend) {
+  CallerSlices slices(handle, volume, input.voxels, input.reader, input.user, given);
+  VolumeEncoderParams params = to_params(given);
+  params.threads = threads;
+  params.workers = handle.workers();
+  params.progress = [&handle](std::uint64_t) { handle.check_cancelled(); };
+  params.on_remark = [&handle](const std::string& text) { handle.say(0, text); };
+  if (backend && params.effort == VolumeEffort::kFast) params.predictive = false;  // a wavelet is what it can code
+  params.backend = [backend](Profile profile) { return profile == Profile::kPredictive ? nullptr : backend; };
+  const std::unique_ptr<ReadBack> back = output.read_back();
+  params.verify = given.verify != 0;
+  require(back != nullptr || !params.verify, ErrorKind::kBadArgument,
+          "what is written here cannot be read back, so that it cannot be verified; write to memory or a file");
+  VolumeResult result = encode_volume(slices, params, output, back.get());
+  output.commit();
+  return result;
+}
+
+tvl_batch_params default_batch() {
+  tvl_batch_params p{};
+  p.struct_size = sizeof p;
+  p.device = TVL_CPU;
+  return p;
+}
+
+void run_batch(const Workers& workers, int at_once, const std::function<void(int)>& work) {
+  if (workers.run) return workers.run(at_once, work);
+  std::vector<std::thread> threads;
+  try {
+    for (int i = 1; i < at_once; ++i) threads.emplace_back(work, i);
+  } catch (const std::system_error&) {  // the system starts no more: those that were started do it
+  }
+  work(0);
+  for (std::thread& t : threads) t.join();
+}
 
 VolumeDecoderParams volume_decoder_params(const tvl_volume_decode_params* params) {
   return to_params(read_struct(params, default_volume_decode_params(), "tvl_volume_decode_params"));
@@ -483,7 +500,7 @@ tvl_result tvl_encoder_write_volume(tvl_encoder* encoder, const tvl_volume* volu
     require(!read_struct(sink, default_sink(), "tvl_sink").packet, ErrorKind::kBadArgument,
             "a packet function for a volume, whose stream has no packets; use `write`");
     encoder->output = open_output(*encoder, sink, encoder->kept);
-    write_volume(*encoder, volume, params, voxels, read, user);
+    write_volume(*encoder, volume, params, {voxels, read, user});
   });
   if (encoder) encoder->close();
   return result;
@@ -496,7 +513,7 @@ tvl_result tvl_encode_volume(tvl_encoder* encoder, const tvl_volume* volume, con
     (void)not_null(size, "size");
     encoder->reset();
     encoder->output = open_output(*encoder, stream, capacity);
-    write_volume(*encoder, volume, params, voxels, nullptr, nullptr);
+    write_volume(*encoder, volume, params, {voxels, nullptr, nullptr});
   });
   if (encoder) {
     if (encoder->output && (result == TVL_OK || result == TVL_BUFFER_TOO_SMALL)) *size = encoder->output->size();

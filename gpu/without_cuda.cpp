@@ -33,6 +33,13 @@ std::uint64_t VolumeBatch::decode(std::size_t, ByteSource&, const VolumeDecoderP
   without_cuda();
 }
 std::vector<std::size_t> VolumeBatch::finish() { without_cuda(); }
+struct VolumeEncodeBatch::State {};
+VolumeEncodeBatch::VolumeEncodeBatch(int, std::size_t) { without_cuda(); }
+VolumeEncodeBatch::~VolumeEncodeBatch() = default;
+bool VolumeEncodeBatch::encode(const VolumeDescription&, const void*, const VolumeEncoderParams&,
+                               const std::vector<std::uint8_t>&, ByteSink&, ReadBack*, VolumeResult&) {
+  without_cuda();
+}
 std::unique_ptr<Textures> share_textures(int, std::span<const unsigned>) { without_cuda(); }
 
 int still_device_count() { return 0; }

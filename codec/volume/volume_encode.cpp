@@ -25,6 +25,7 @@
 #include "codec/volume/volume_fill.h"
 #include "codec/volume/volume_mask.h"
 #include "codec/volume/volume_predict.h"
+#include "codec/volume/volume_samples.h"
 #include "trivelet/volume.h"
 
 namespace trivelet {
@@ -733,6 +734,45 @@ std::optional<Plan> plan_without_loss(SliceSource& source, const Survey& survey,
 }
 
 }  // namespace
+
+bool codes_from_samples(const VolumeDescription& volume, const VolumeEncoderParams& p) {
+  const bool plain = volume.voxel.channels == 1 && bytes_of(volume.voxel.type) <= 2 && !volume.voxel.big_endian;
+  const bool tries = p.effort != VolumeEffort::kFast && !has_fixed_wavelet(p);
+  const bool wavelet = p.transform ? *p.transform == VolumeTransform::kWavelet : !p.predictive;
+  return plain && wavelet && !tries && !p.is_lossy() && p.max_error == 0 && p.fill_values.empty() && !p.verify &&
+         !p.fourth_axis_first.value_or(false);
+}
+
+std::optional<VolumeResult> encode_volume(VolumeSamples& samples, const VolumeEncoderParams& params,
+                                          const std::vector<std::uint8_t>& envelope, ByteSink& sink, ReadBack* again) {
+  const Stopwatch watch;
+  const VolumeDescription volume = samples.description();
+  check_request(volume, params);
+  require(codes_from_samples(volume, params), ErrorKind::kInternal, "a volume that the host must read");
+  Survey survey(volume);
+  survey.analysis = samples.survey();
+  const Front front{survey.mask, envelope, again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)};
+  report(params, survey);
+  Plan plan = plan_of(volume, survey, params);
+  const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
+  if (!samples.begin(plan.map, video, resolve(video, plan.coding).gop_frames)) return std::nullopt;
+  const std::size_t room = add_boxes(volume, front, plan);
+  const Backend* const backend = params.backend(plan.coding.profile);
+  VolumeResult result;
+  {
+    Encoder encoder = make_encoder(video, plan.coding, sink, backend);
+    while (const Gop* gop = samples.next()) {
+      encoder.push(*gop);
+      if (params.progress) params.progress(encoder.stats().frames);
+    }
+    encoder.finish();
+    result.stats = encoder.stats();
+  }
+  result.seconds = watch.seconds();
+  result.transform = plan.text;
+  if (room > 0) write_front_table(*again, room);
+  return result;
+}
 
 VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
   const Stopwatch watch;

@@ -374,6 +374,16 @@ void VolumeAnalysis::add_scalars(const std::byte* stored, std::size_t scalars) {
   find_range();
 }
 
+void VolumeAnalysis::add_patterns(const std::uint32_t* words, std::size_t scalars) {
+  require(bytes_of(format_.type) <= 2 && !format_.big_endian, ErrorKind::kInternal,
+          "patterns of scalars that are wide or swapped");
+  if (scalars == 0) return;
+  scalars_ += scalars;
+  for (std::size_t pattern = 0; pattern < seen_.size(); ++pattern)
+    if (words[pattern / 32] >> pattern % 32 & 1) seen_[static_cast<std::size_t>(key_of(pattern, format_.type))] = 1;
+  find_range();
+}
+
 // For narrow scalars everything follows from the set of keys.
 void VolumeAnalysis::find_range() {
   const auto* first = static_cast<const std::uint8_t*>(std::memchr(seen_.data(), 1, seen_.size()));

@@ -81,6 +81,8 @@ class VolumeAnalysis {
     add_scalars(stored, voxels * static_cast<std::size_t>(format_.channels));
   }
   void add_scalars(const std::byte* stored, std::size_t scalars);
+  /// Narrow scalars (8 and 16 bits), of which a device found out which bit patterns occur: bit n % 32 of word n / 32.
+  void add_patterns(const std::uint32_t* words, std::size_t scalars);
   /// Merges the survey of another part of the volume.
   void add(const VolumeAnalysis& other);
 

@@ -1,4 +1,4 @@
-// Uploads samples of GOPs, from page-locked memory in place or through a copy.
+// Uploads samples of GOPs, from page-locked memory in place or through a copy, or takes them from device memory.
 
 #include "gpu/device/sample_upload.h"
 
@@ -35,12 +35,12 @@ void upload(const Gop& gop, const std::vector<std::size_t>& sample_origin, std::
     for_runs(v, [&](const std::byte* from, int frames) {
       const std::size_t bytes = row * height * static_cast<std::size_t>(frames);
       if (pitch == row)
-        copy(to, from, bytes, cudaMemcpyHostToDevice, stream);
+        copy(to, from, bytes, cudaMemcpyDefault, stream);
       else if (v.row_stride < static_cast<std::ptrdiff_t>(row))  // upside down
         for (std::size_t y = 0; y < height; ++y)
-          copy(to + y * row, from + static_cast<std::ptrdiff_t>(y) * v.row_stride, row, cudaMemcpyHostToDevice, stream);
+          copy(to + y * row, from + static_cast<std::ptrdiff_t>(y) * v.row_stride, row, cudaMemcpyDefault, stream);
       else
-        check(cudaMemcpy2DAsync(to, row, from, pitch, row, height, cudaMemcpyHostToDevice, stream.get()),
+        check(cudaMemcpy2DAsync(to, row, from, pitch, row, height, cudaMemcpyDefault, stream.get()),
               "cudaMemcpy2DAsync");
       to += bytes;
     });

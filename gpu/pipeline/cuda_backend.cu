@@ -150,6 +150,7 @@ class CudaEncoder final : public GopEncoder {
   CudaEncoder(const StreamHeader& header, const BackendOptions& options, const PipelineOptions& pipeline)
       : header_(header),
         device_(pipeline.device),
+        frames_stay_(pipeline.frames_stay),
         pool_(options.threads, options.workers),
         ahead_(make_searches(header, options, pipeline)),
         search_(ahead_ ? nullptr : make_search(header, pipeline)),
@@ -223,6 +224,7 @@ class CudaEncoder final : public GopEncoder {
 
   StreamHeader header_;
   int device_;
+  bool frames_stay_;  // GOPs that are pushed lie in device memory
   ThreadPool pool_;
   std::unique_ptr<MotionAhead> ahead_;          // null: the GOPs of a stream with motion are in flight alone
   std::unique_ptr<DeviceMotionSearch> search_;  // for motion_
@@ -258,7 +260,8 @@ void CudaEncoder::push(const Gop& gop, const GopChoices& choices, bool again) {
     if (!again) pipeline_.next_gop();
   }
   motions_.push_back(motion);
-  if (is_page_locked(gop)) return error_.guard([&] { pipeline_.submit(gop, chosen, motion.get()); });
+  if (frames_stay_ || is_page_locked(gop))
+    return error_.guard([&] { pipeline_.submit(gop, chosen, motion.get()); });
   copy_in(gop, error_.guard([&] { return pipeline_.staging(gop.frames(), chosen, motion.get()); }));
   error_.guard([&] { pipeline_.submit(gop.frames(), chosen, nullptr, motion.get()); });
 }
@@ -270,7 +273,7 @@ SizeEstimate CudaEncoder::estimate_sizes(const Gop& gop, const GopChoices& choic
     GopChoices probable = choices;
     probable.step = again ? estimated_with_ : kCoarser * choices.step;
     estimated_with_ = probable.step;
-    const bool in_place = is_page_locked(gop);
+    const bool in_place = frames_stay_ || is_page_locked(gop);
     if (!again && !in_place) copy_in(gop, pipeline_.staging(gop.frames(), probable));
     return pipeline_.estimate_sizes(gop.frames(), probable, choices.step, in_place ? &gop : nullptr, again);
   });
@@ -534,6 +537,7 @@ std::shared_ptr<const Backend> cuda_backend(int number, std::size_t max_memory, 
               [=](const StreamHeader& h, const BackendOptions& o) -> std::unique_ptr<GopEncoder> {
                 PipelineOptions pipeline = options_for_encoder(h, number, max_memory);
                 pipeline.keeps_samples = o.keeps_samples;
+                pipeline.frames_stay = frames_stay && !h.motion;
                 return std::make_unique<CudaEncoder>(h, o, pipeline);
               },
               [=](const StreamHeader& h, const Reduction& r, const BackendOptions& o) -> std::unique_ptr<GopDecoder> {

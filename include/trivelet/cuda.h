@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,7 +13,12 @@ struct Backend;  // for Encoder and Decoder (codec.h), which it must outlive
 class Gop;
 class DevicePictures;
 class ByteSource;
+class ByteSink;
+class ReadBack;
 struct VolumeDecoderParams;
+struct VolumeDescription;
+struct VolumeEncoderParams;
+struct VolumeResult;
 }  // namespace trivelet
 
 namespace trivelet::gpu {
@@ -85,6 +91,29 @@ class VolumeBatch {
   /// Waits for all streams and ends the batch. Returns the jobs whose voxels do not have the hash of the original;
   /// decode them with VolumeDecoder.
   std::vector<std::size_t> finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Encodes volumes whose voxels are in memory of device `number`: the survey of the values, samples, hashes and the
+/// coder all run on the device, and the host writes the streams, which are those of encode_volume(). What is made for a
+/// kind of stream is kept for the next one until this object is destroyed.
+class VolumeEncodeBatch {
+ public:
+  /// `max_memory`: bytes of device memory for each of the streams encoded in parallel; 0 = what is free.
+  VolumeEncodeBatch(int number, std::size_t max_memory);
+  ~VolumeEncodeBatch();
+  VolumeEncodeBatch(const VolumeEncodeBatch&) = delete;
+  VolumeEncodeBatch& operator=(const VolumeEncodeBatch&) = delete;
+
+  /// Encodes `voxels`, device memory without gaps that does not change meanwhile, as a wavelet. Several threads may
+  /// call this, each with its own sink. False, with nothing written, if encode_volume() must do it instead: with loss,
+  /// marked values, verification, trials (an effort above kFast without a fixed structure), several channels, more than
+  /// 16 bits, big-endian voxels and a runner of the caller's own are not supported here.
+  bool encode(const VolumeDescription& volume, const void* voxels, const VolumeEncoderParams& params,
+              const std::vector<std::uint8_t>& envelope, ByteSink& sink, ReadBack* again, VolumeResult& result);
 
  private:
   struct State;

@@ -749,6 +749,8 @@ typedef struct tvl_batch_params {
   int32_t threads;        /* of all jobs together; 0 = one for each core */
   int32_t device;         /* TVL_CPU, or a GPU, on which wavelets are decoded */
   uint64_t device_memory; /* bytes of the GPU's memory that all together may use; 0 = all */
+  int32_t streams_there;  /* not 0: streams, too, are where _set_memory says */
+  int32_t reserved;       /* 0 */
 } tvl_batch_params;
 TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_size);
 
@@ -761,6 +763,36 @@ TVL_API void tvl_batch_params_init(tvl_batch_params* params, uint64_t struct_siz
  * TVL_UNSUPPORTED for jobs of another size or a GPU that is not there: no job is touched then. When the call is
  * cancelled the jobs that were not done say so, too. */
 TVL_API tvl_result tvl_decode_volumes(tvl_decoder* decoder, tvl_volume_job* jobs, uint64_t count,
+                                      const tvl_batch_params* params);
+
+/* One volume to encode: what tvl_encode_volume is given, and what it answers. */
+typedef struct tvl_volume_encode_job {
+  uint64_t struct_size; /* of all jobs of a batch as in this library, for they lie in a row */
+  const tvl_volume* volume;
+  const tvl_volume_params* params; /* NULL = defaults; its `threads` and `device` mean nothing here */
+  tvl_voxels voxels;               /* where _set_memory says */
+  void* stream;
+  uint64_t capacity; /* bytes there; tvl_encode_volume_bound() are enough */
+  uint64_t size;     /* set: bytes of the stream, also with TVL_BUFFER_TOO_SMALL */
+  tvl_result result; /* set */
+  char error[260];   /* set: as tvl_encoder_error; "" after success */
+} tvl_volume_encode_job;
+TVL_API void tvl_volume_encode_job_init(tvl_volume_encode_job* job, uint64_t struct_size);
+
+/* Encodes `count` volumes, each as tvl_encode_volume does, with the same bytes. On the CPU as many run at a time as
+ * there are threads; on a GPU sixteen where the voxels are in its memory, else four. Voxels in memory of the GPU that
+ * encodes are surveyed, mapped, hashed and coded there if they are without loss and without gaps, of one channel and at
+ * most 16 bits, with TVL_TRANSFORM_WAVELET or TVL_TRANSFORM_AUTO, TVL_EFFORT_FAST and without `verify`; others pass
+ * through memory of the host. The streams are assembled by the host in every case. With streams_there they are copied
+ * to the GPU afterwards, in the order of the handle's stream.
+ *
+ *   tvl_encoder_set_memory(encoder, 0, stream);
+ *   batch.device = 0; batch.streams_there = 1;
+ *   tvl_encode_volumes(encoder, jobs, count, &batch);
+ *
+ * The handle keeps what is made on a GPU for the next batch. Jobs, threads, results and cancelling are as of
+ * tvl_decode_volumes. An open stream is closed, a kept one forgotten. */
+TVL_API tvl_result tvl_encode_volumes(tvl_encoder* encoder, tvl_volume_encode_job* jobs, uint64_t count,
                                       const tvl_batch_params* params);
 
 /* ------------------------------------------------------------------------------------------------------------ plans */

@@ -29,7 +29,7 @@ from .errors import (
 from .metadata import Chapter, ContentLight, MasteringDisplay, Metadata
 from .nifti import nibabel_image
 from .video import Frame, VideoInfo, VideoReader, VideoWriter
-from .volume import Volume, decode, decode_many, encode, open
+from .volume import Volume, decode, decode_many, encode, encode_many, open
 
 __all__ = [
     "ArgumentError",
@@ -53,6 +53,7 @@ __all__ = [
     "decode",
     "decode_many",
     "encode",
+    "encode_many",
     "library_version",
     "nibabel_image",
     "open",

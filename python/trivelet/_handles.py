@@ -155,29 +155,38 @@ class Handle:
         return not self._finalizer.alive
 
 
-# An idle decoder for each GPU. Taking it out and putting it back are atomic operations, so no lock is needed.
-_kept: dict[int, Handle] = {}
+# An idle encoder and decoder for each GPU. Taking one out and putting it back are atomic operations, so no lock is needed.
+_kept: dict[tuple[str, int], Handle] = {}
 
 
 @contextlib.contextmanager
-def decoder_of_batches(device: Optional[int]) -> Iterator[Handle]:
-    """Provides the decoder of GPU `device` and keeps it, with its device memory, for the next batch. After an error
-    it is closed, because the GPU may lack memory."""
-    decoder = None if device is None else _kept.pop(device, None)
-    if decoder is None:
-        decoder = Handle("decoder")
+def _of_batches(kind: str, device: Optional[int]) -> Iterator[Handle]:
+    handle = None if device is None else _kept.pop((kind, device), None)
+    if handle is None:
+        handle = Handle(kind)
     try:
-        yield decoder
-        if device is not None and _kept.setdefault(device, decoder) is decoder:
+        yield handle
+        if device is not None and _kept.setdefault((kind, device), handle) is handle:
             return
     except BaseException:
-        decoder.close()
+        handle.close()
         raise
-    decoder.close()  # another batch was decoded at the same time
+    handle.close()  # another batch went on at the same time
+
+
+def decoder_of_batches(device: Optional[int]) -> contextlib.AbstractContextManager[Handle]:
+    """Provides the decoder of GPU `device` and keeps it, with its device memory, for the next batch. After an error
+    it is closed, because the GPU may lack memory."""
+    return _of_batches("decoder", device)
+
+
+def encoder_of_batches(device: Optional[int]) -> contextlib.AbstractContextManager[Handle]:
+    """The same of encoders."""
+    return _of_batches("encoder", device)
 
 
 def release_gpus() -> None:
-    """Frees the memory and decoders that `decode_many` keeps on GPUs between batches."""
+    """Frees the memory that `encode_many` and `decode_many` keep on GPUs between batches."""
     while _kept:
         with contextlib.suppress(KeyError):
             _kept.popitem()[1].close()

@@ -225,8 +225,26 @@ class VolumeJob(Structure):
     ]
 
 
+class EncodeJob(Structure):
+    _fields_ = [
+        ("struct_size", c_uint64),
+        ("volume", POINTER(Volume)),
+        ("params", POINTER(VolumeParams)),
+        ("voxels", Voxels),
+        ("stream", c_void_p),
+        *members(c_uint64, "capacity size"),
+        ("result", c_int),
+        ("error", ctypes.c_char * 260),
+    ]
+
+
 class BatchParams(Structure):
-    _fields_ = [("struct_size", c_uint64), *members(c_int32, "threads device"), ("device_memory", c_uint64)]
+    _fields_ = [
+        ("struct_size", c_uint64),
+        *members(c_int32, "threads device"),
+        ("device_memory", c_uint64),
+        *members(c_int32, "streams_there reserved"),
+    ]
 
 
 class VolumeInfo(Structure):
@@ -265,6 +283,7 @@ STRUCTURES = {
     "tvl_volume_decode_params": VolumeDecodeParams,
     "tvl_volume_info": VolumeInfo,
     "tvl_volume_job": VolumeJob,
+    "tvl_volume_encode_job": EncodeJob,
     "tvl_batch_params": BatchParams,
     "tvl_range": Range,
 }
@@ -293,6 +312,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tvl_encoder_set_memory": (c_int, [c_void_p, c_int32, c_void_p]),
     "tvl_decoder_set_memory": (c_int, [c_void_p, c_int32, c_void_p]),
     "tvl_decode_volumes": (c_int, [c_void_p, POINTER(VolumeJob), c_uint64, POINTER(BatchParams)]),
+    "tvl_encode_volumes": (c_int, [c_void_p, POINTER(EncodeJob), c_uint64, POINTER(BatchParams)]),
+    "tvl_encode_volume_bound": (c_uint64, [POINTER(Volume), POINTER(VolumeParams)]),
     "tvl_decoder_open": (c_int, [c_void_p, POINTER(Source), POINTER(DecodeParams)]),
     "tvl_decoder_gop": (c_int, [c_void_p, c_uint64, POINTER(Gop)]),
     "tvl_decoder_stream": (c_int, [c_void_p, POINTER(StreamInfo)]),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import _envelope, _library
 from ._arrays import OnDevice, on_device, on_host
-from ._handles import Handle, decoder_of_batches, error_of, log
+from ._handles import Handle, decoder_of_batches, encoder_of_batches, error_of, log
 from ._streams import Readable, Source
 from .errors import ArgumentError, Error, StreamError
 
@@ -198,6 +198,90 @@ def _describe(array: Array) -> Any:
     return volume
 
 
+class _Request(NamedTuple):
+    """What the library is asked to encode."""
+
+    volume: Any
+    params: Any
+    voxels: Any
+    far: Optional[OnDevice]
+    nbytes: int
+    keeps: Any  # the memory of the voxels
+
+
+def _request(
+    array: npt.ArrayLike,
+    *,
+    max_error: Optional[float] = None,
+    quality: Optional[float] = None,
+    psnr: Optional[float] = None,
+    bpp: Optional[float] = None,
+    size: Optional[int] = None,
+    ratio: Optional[float] = None,
+    axes: Optional[str] = None,
+    transform: str = "auto",
+    effort: str = "medium",
+    profile: str = "dense",
+    block_size: int = 128,
+    layers: Optional[int] = None,
+    slab: Optional[int] = None,
+    fill_values: Union[float, Sequence[float]] = (),
+    verify: bool = False,
+    threads: int = 0,
+    device: Optional[int] = None,
+) -> _Request:
+    """The request for `encode`, which describes the parameters."""
+    far = on_device(array)
+    given = far.view if far else on_host(array)
+    axes = _axes_of(given, axes)
+    exact = all(want is None for want in (quality, psnr, bpp, size, ratio)) and not max_error
+    stored = stored_types(given.dtype)[0 if exact else -1]
+    if stored != given.dtype:
+        if far:
+            raise ArgumentError(f"an array on a GPU of {given.dtype}; there are integers of 8 to 64 bits, float32 and float64")
+        if max_error and given.dtype.kind == "f":
+            max_error = _bound_of_half(given, max_error)
+    full = _with_all_axes(given if far else to_stored(given, stored), axes)
+    volume = _describe(full)
+    if not _rows_without_gaps(full):
+        if far:
+            raise ArgumentError(f"an array on a GPU of strides {given.strides}; its rows must have no gaps")
+        full = np.ascontiguousarray(full)
+    at_most_one(max_error=max_error, quality=quality, psnr=psnr, bpp=bpp, size=size, ratio=ratio)
+    params = _library.make(_library.VolumeParams)
+    if max_error is not None:
+        if not (max_error >= 0 and math.isfinite(max_error)):
+            raise ArgumentError(f"max_error is {max_error}; it must be finite and not below 0, which is lossless")
+        params.max_error = max_error
+    if quality is not None:
+        params.quality = check_quality(quality)
+    if psnr is not None:
+        params.psnr = positive("psnr", psnr)
+    if bpp is not None:
+        params.bits_per_voxel = positive("bpp", bpp)
+    if size is not None:
+        params.total_bytes = int(positive("size", operator.index(size)))
+    if ratio is not None:
+        params.total_bytes = max(1, int(given.nbytes / positive("ratio", ratio)))
+    params.transform = number_of("transform", transform, _TRANSFORMS)
+    params.effort = number_of("effort", effort, _EFFORTS)
+    params.profile = number_of("profile", profile, _PROFILES)
+    params.block_size = block_size
+    params.layers = layers if layers is not None else 0
+    params.slab = slab if slab is not None else 0
+    fills = [fill_values] if isinstance(fill_values, (int, float, np.number)) else list(fill_values)
+    if stored != given.dtype:
+        fills = [] if exact else [given.dtype.type(fill) for fill in fills]  # as the array has them
+    params.fill_values = (ctypes.c_double * len(fills))(*map(float, fills))
+    params.fill_count = len(fills)
+    params.verify = verify
+    params.threads = threads
+    if device is not None:
+        params.device = check_device(device)
+    params.settings = b"axes " + axes.encode() + (b" " + given.dtype.name.encode() if stored != given.dtype else b"")
+    return _Request(volume, params, _voxels(full), far, full.nbytes, (full, array))
+
+
 def encode(
     array: npt.ArrayLike,
     *,
@@ -250,65 +334,35 @@ def encode(
     threads: 0 = one for each core. The stream does not depend on it.
     device: the number of a GPU for the wavelet; None = the CPU. Prediction always runs on the CPU.
     """
-    far = on_device(array)
-    given = far.view if far else on_host(array)
-    axes = _axes_of(given, axes)
-    exact = all(want is None for want in (quality, psnr, bpp, size, ratio)) and not max_error
-    stored = stored_types(given.dtype)[0 if exact else -1]
-    if stored != given.dtype:
-        if far:
-            raise ArgumentError(f"an array on a GPU of {given.dtype}; there are integers of 8 to 64 bits, float32 and float64")
-        if max_error and given.dtype.kind == "f":
-            max_error = _bound_of_half(given, max_error)
-    full = _with_all_axes(given if far else to_stored(given, stored), axes)
-    volume = _describe(full)
-    if not _rows_without_gaps(full):
-        if far:
-            raise ArgumentError(f"an array on a GPU of strides {given.strides}; its rows must have no gaps")
-        full = np.ascontiguousarray(full)
-    at_most_one(max_error=max_error, quality=quality, psnr=psnr, bpp=bpp, size=size, ratio=ratio)
-    params = _library.make(_library.VolumeParams)
-    if max_error is not None:
-        if not (max_error >= 0 and math.isfinite(max_error)):
-            raise ArgumentError(f"max_error is {max_error}; it must be finite and not below 0, which is lossless")
-        params.max_error = max_error
-    if quality is not None:
-        params.quality = check_quality(quality)
-    if psnr is not None:
-        params.psnr = positive("psnr", psnr)
-    if bpp is not None:
-        params.bits_per_voxel = positive("bpp", bpp)
-    if size is not None:
-        params.total_bytes = int(positive("size", operator.index(size)))
-    if ratio is not None:
-        params.total_bytes = max(1, int(given.nbytes / positive("ratio", ratio)))
-    params.transform = number_of("transform", transform, _TRANSFORMS)
-    params.effort = number_of("effort", effort, _EFFORTS)
-    params.profile = number_of("profile", profile, _PROFILES)
-    params.block_size = block_size
-    params.layers = layers if layers is not None else 0
-    params.slab = slab if slab is not None else 0
-    fills = [fill_values] if isinstance(fill_values, (int, float, np.number)) else list(fill_values)
-    if stored != given.dtype:
-        fills = [] if exact else [given.dtype.type(fill) for fill in fills]  # as the array has them
-    params.fill_values = (ctypes.c_double * len(fills))(*map(float, fills))
-    params.fill_count = len(fills)
-    params.verify = verify
-    params.threads = threads
-    if device is not None:
-        params.device = check_device(device)
-    params.settings = b"axes " + axes.encode() + (b" " + given.dtype.name.encode() if stored != given.dtype else b"")
-
+    request = _request(
+        array,
+        max_error=max_error,
+        quality=quality,
+        psnr=psnr,
+        bpp=bpp,
+        size=size,
+        ratio=ratio,
+        axes=axes,
+        transform=transform,
+        effort=effort,
+        profile=profile,
+        block_size=block_size,
+        layers=layers,
+        slab=slab,
+        fill_values=fill_values,
+        verify=verify,
+        threads=threads,
+        device=device,
+    )
     library = _library.library
-    voxels = _voxels(full)
     with Handle("encoder") as encoder:
-        if far:
-            encoder.call(library.tvl_encoder_set_memory, far.device, far.stream)
+        if request.far:
+            encoder.call(library.tvl_encoder_set_memory, request.far.device, request.far.stream)
         encoder.call(
             library.tvl_encoder_write_volume,
-            ctypes.byref(volume),
-            ctypes.byref(params),
-            ctypes.byref(voxels),
+            ctypes.byref(request.volume),
+            ctypes.byref(request.params),
+            ctypes.byref(request.voxels),
             None,
             None,
             None,
@@ -316,6 +370,91 @@ def encode(
         data, length = ctypes.c_void_p(), ctypes.c_uint64()
         encoder.call(library.tvl_encoder_stream, ctypes.byref(data), ctypes.byref(length))
         return ctypes.string_at(data.value or 0, length.value)
+
+
+def encode_many(
+    arrays: Sequence[Any],
+    *,
+    threads: int = 0,
+    device: Optional[int] = None,
+    out: Optional[Sequence[Any]] = None,
+    **how: Any,
+) -> list[Any]:
+    """Encodes several arrays in parallel, each as `encode` does with the same keywords.
+
+    >>> import numpy as np, trivelet
+    >>> arrays = [np.full((4, 32, 32), n, np.uint8) for n in range(6)]
+    >>> streams = trivelet.encode_many(arrays, transform="wavelet", effort="fast")
+    >>> streams == [trivelet.encode(a, transform="wavelet", effort="fast") for a in arrays]
+    True
+
+    threads: total number; 0 = one for each core. device: the number of a GPU for wavelets. Arrays in the memory of one
+    GPU are encoded there, if they are without gaps, of one scalar a voxel and at most 16 bits, and with
+    effort="fast", transform="wavelet", lossless and without `verify`; others pass through host memory.
+    out: arrays of uint8 in the same GPU's memory, for the streams; what is returned are then slices of them. The GPU's
+    buffers are kept for the next call, until `release_gpus`. The first failure raises, with its index.
+    """
+    requests = [_request(array, **how) for array in arrays]
+    far = _same_place([request.far for request in requests], "arrays")
+    if out is not None:
+        if len(out) != len(requests):
+            raise ArgumentError(f"out has {len(out)} arrays for {len(requests)}")
+        rooms = [on_device(room) for room in out]
+        if far is None or _same_place([*rooms, far], "arrays and out") is None:
+            raise ArgumentError("out is for arrays in memory of a GPU")
+        buffers = [room.view.reshape(-1).view(np.uint8) for room in rooms if room]
+    else:
+        buffers = [np.empty(request.nbytes + request.nbytes // 8 + 65536, np.uint8) for request in requests]
+    sizes = _encode_into(requests, buffers, threads, far.device if far and device is None else device, far, out is not None)
+    if out is not None:
+        return [room[:size] for room, size in zip(out, sizes)]
+    return [buffer[:size].tobytes() for buffer, size in zip(buffers, sizes)]
+
+
+def _same_place(fars: Sequence[Optional[OnDevice]], what: str) -> Optional[OnDevice]:
+    if len({far and (far.device, far.stream) for far in fars}) > 1:
+        raise ArgumentError(f"{what} are in several places; they must be in memory of the host, or of one GPU with one stream")
+    return fars[0] if fars else None
+
+
+def _encode_into(
+    requests: list[_Request],
+    buffers: list[Array],
+    threads: int,
+    device: Optional[int],
+    far: Optional[OnDevice],
+    streams_there: bool,
+) -> list[int]:
+    """The sizes of the streams in the buffers. Streams on the host may get larger buffers."""
+    library = _library.library
+    jobs = (_library.EncodeJob * len(requests))()
+    for job, request, buffer in zip(jobs, requests, buffers):
+        library.tvl_volume_encode_job_init(ctypes.byref(job), ctypes.sizeof(job))
+        job.volume, job.params = ctypes.pointer(request.volume), ctypes.pointer(request.params)
+        job.voxels = request.voxels
+        job.stream, job.capacity = buffer.ctypes.data, buffer.nbytes
+    params = _library.make(_library.BatchParams)
+    params.threads = threads
+    params.device = _library.CPU if device is None else check_device(device)
+    params.streams_there = streams_there
+    with encoder_of_batches(device) as encoder:
+        encoder.call(library.tvl_encoder_set_memory, *((far.device, far.stream) if far else (_library.CPU, None)))
+        failed = encoder.try_call(library.tvl_encode_volumes, jobs, len(jobs), ctypes.byref(params))
+        for number, job in enumerate(jobs):
+            if failed is None:
+                break
+            if job.result == _library.BUFFER_TOO_SMALL and not streams_there:
+                bound = library.tvl_encode_volume_bound(job.volume, job.params)
+                buffers[number] = np.empty(bound, np.uint8)
+                job.stream, job.capacity = buffers[number].ctypes.data, bound
+                encoder.call(library.tvl_encode_volumes, ctypes.byref(job), 1, ctypes.byref(params))
+            elif job.result != 0:
+                raise error_of(job.result, f"array {number}: {job.error.decode(errors='replace')}")
+        if failed is not None and all(job.result == 0 for job in jobs):
+            failed = None
+        if failed is not None:
+            raise failed
+    return [job.size for job in jobs]
 
 
 # ------------------------------------------------------------------------------------------------------------- decode
@@ -720,11 +859,15 @@ def decode_many(
     >>> all(np.array_equal(a, b) for a, b in zip(arrays, back))
     True
 
-    streams: bytes or other buffers. threads: total number; 0 = one for each core. device: the number of a GPU for
+    streams: bytes or other buffers; or arrays of uint8 in memory of the GPU that `out` is in, without gaps, for streams
+    that are known to fit `out`: only their sizes are checked. threads: total number; 0 = one for each core. device: the number of a GPU for
     wavelets. out: arrays without gaps, which are filled and returned: NumPy arrays, or all in the memory of one
     GPU, which then decodes as in `decode`. That GPU's buffers are kept for the next call, until `release_gpus`. The
     first failure raises, with its index among the streams.
     """
+    there = [on_device(stream) for stream in streams]
+    if any(there):
+        return _decode_there(there, out, threads, device)
     buffers = [np.frombuffer(stream, np.uint8) for stream in streams]
     volumes = []
     for number, buffer in enumerate(buffers):
@@ -737,6 +880,28 @@ def decode_many(
         return _decode_all(volumes, buffers, names, threads, device)
     views, far = _room_in(out, volumes, names)
     _decode_into(views, buffers, names, threads, far.device if far and device is None else device, far)
+    return list(out)
+
+
+def _decode_there(
+    streams: Sequence[Optional[OnDevice]], out: Optional[Sequence[Any]], threads: int, device: Optional[int]
+) -> list[Any]:
+    """Decodes streams in memory of a GPU to arrays there."""
+    if out is None or len(out) != len(streams):
+        raise ArgumentError("streams in memory of a GPU need out: as many arrays there")
+    outs = [on_device(array) for array in out]
+    far = _same_place([*streams, *outs], "streams and out")
+    views = [one.view for one in outs if one]
+    buffers = [stream.view for stream in streams if stream]
+    if not all(view.flags.c_contiguous for view in [*views, *buffers]):
+        raise ArgumentError("streams or out have gaps")
+    names = [f"stream {number}" for number in range(len(buffers))]
+    assert far is not None
+    for name, view, needed in zip(
+        names, views, _decode_into(views, buffers, names, threads, far.device if device is None else device, far, True)
+    ):
+        if needed != view.nbytes:
+            raise ArgumentError(f"{name}: {needed} bytes of voxels for {view.nbytes} of out")
     return list(out)
 
 
@@ -774,7 +939,9 @@ def _decode_into(
     threads: int,
     device: Optional[int],
     far: Optional[OnDevice] = None,
-) -> None:
+    streams_there: bool = False,
+) -> list[int]:
+    """Returns the bytes of the voxels of each stream."""
     library = _library.library
     jobs = (_library.VolumeJob * len(buffers))()
     for job, buffer, array in zip(jobs, buffers, arrays):
@@ -784,6 +951,7 @@ def _decode_into(
     params = _library.make(_library.BatchParams)
     params.threads = threads
     params.device = _library.CPU if device is None else device
+    params.streams_there = streams_there
     with decoder_of_batches(device) as decoder:
         memory = (far.device, far.stream) if far else (_library.CPU, None)
         decoder.call(library.tvl_decoder_set_memory, *memory)
@@ -793,3 +961,4 @@ def _decode_into(
                 if job.result != 0:
                     raise error_of(job.result, f"{name}: {job.error.decode(errors='replace')}")
             raise failed
+    return [job.needed for job in jobs]

@@ -1,6 +1,6 @@
-/* GPU memory and batches (tvl_decoder_set_memory, tvl_decode_volumes): the results are those of one volume after the
- * other in host memory. Host memory stands for the memory of an emulated GPU; that of a real one is tested by
- * bench/volume_batch. */
+/* GPU memory and batches (tvl_decoder_set_memory, tvl_decode_volumes, tvl_encode_volumes): the results are those of one
+ * volume after the other in host memory. Host memory stands for the memory of an emulated GPU; that of a real one is
+ * tested by bench/volume_batch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +188,108 @@ static void batch(int device, int memory, const int16_t* voxels, const uint8_t* 
   free(out);
 }
 
+/* One volume by itself on the CPU: what a batch must write. */
+static uint64_t encoded_alone(const tvl_volume* v, const tvl_volume_params* p, const void* voxels, uint8_t** stream) {
+  tvl_encoder* encoder = tvl_encoder_new();
+  const tvl_voxels from = {(void*)voxels, 0, 0, 0};
+  tvl_volume_params own = *p;
+  own.device = TVL_CPU;
+  const uint64_t bound = tvl_encode_volume_bound(v, &own);
+  uint64_t size = 0;
+  *stream = malloc(bound);
+  CHECK(tvl_encode_volume(encoder, v, &own, &from, *stream, bound, &size) == TVL_OK && size > 0);
+  tvl_encoder_free(encoder);
+  return size;
+}
+
+enum { kKinds = 8 };
+
+/* Volumes of all kinds in one batch, twice: those that a GPU does by itself, and those that pass through the host. */
+static void encode_batch(int device, int memory, int streams_there) {
+  static int16_t values[kVoxels];
+  static uint8_t bytes[kVoxels];
+  static int16_t few[kVoxels];
+  for (int i = 0; i < kVoxels; ++i) {
+    values[i] = (int16_t)(i % kWidth * 9 - i / kWidth % 50 * 4 + i * 7919 % 5);
+    bytes[i] = (uint8_t)(i % kWidth + i * 31 % 3);
+    few[i] = (int16_t)(-30000 + 9000 * (i / 7 % 6));
+  }
+  tvl_volume volumes[kKinds];
+  tvl_volume_params params[kKinds];
+  tvl_volume_encode_job jobs[kKinds];
+  uint8_t* expected[kKinds];
+  uint64_t sizes[kKinds];
+  for (int i = 0; i < kKinds; ++i) {
+    volumes[i] = volume_of_test();
+    tvl_volume_params_init(&params[i], sizeof params[i]);
+    params[i].transform = TVL_TRANSFORM_WAVELET, params[i].effort = TVL_EFFORT_FAST;
+    params[i].profile = i % 2 ? TVL_PROFILE_DENSE : TVL_PROFILE_FAST;
+    tvl_volume_encode_job_init(&jobs[i], sizeof jobs[i]);
+    jobs[i].voxels.data = values;
+  }
+  volumes[1].type = TVL_U8, jobs[1].voxels.data = bytes;
+  jobs[2].voxels.data = few, params[2].slab = 5, params[2].envelope = "head", params[2].envelope_bytes = 4;
+  volumes[3].type = TVL_U16;
+  params[4].quality = 60;
+  params[5].verify = 1, params[5].effort = TVL_EFFORT_MEDIUM;
+  params[6].transform = TVL_TRANSFORM_PREDICTION, params[6].profile = TVL_PROFILE_DENSE, params[6].layers = 1;
+  volumes[7].slices = kSlices / 2, volumes[7].volumes = 2, params[7].layers = 1;
+  for (int i = 0; i < kKinds; ++i) {
+    jobs[i].volume = &volumes[i], jobs[i].params = &params[i];
+    jobs[i].capacity = tvl_encode_volume_bound(&volumes[i], &params[i]);
+    jobs[i].stream = malloc(jobs[i].capacity);
+    sizes[i] = encoded_alone(&volumes[i], &params[i], jobs[i].voxels.data, &expected[i]);
+  }
+  tvl_encoder* encoder = tvl_encoder_new();
+  if (memory != TVL_CPU) CHECK(tvl_encoder_set_memory(encoder, memory, NULL) == TVL_OK);
+  tvl_batch_params p;
+  tvl_batch_params_init(&p, sizeof p);
+  p.device = device, p.threads = 3, p.streams_there = streams_there;
+  for (int turn = 0; turn < 2; ++turn) {
+    for (int i = 0; i < kKinds; ++i) memset(jobs[i].stream, 0xa5, sizes[i]);
+    CHECK(tvl_encode_volumes(encoder, jobs, kKinds, &p) == TVL_OK);
+    for (int i = 0; i < kKinds; ++i) {
+      CHECK(jobs[i].result == TVL_OK && jobs[i].error[0] == 0);
+      CHECK(jobs[i].size == sizes[i] && memcmp(jobs[i].stream, expected[i], sizes[i]) == 0);
+    }
+  }
+  /* Without room, of a volume that there is not, of voxels with gaps. */
+  jobs[0].capacity = sizes[0] - 1;
+  volumes[1].type = 77;
+  CHECK(tvl_encode_volumes(encoder, jobs, 3, &p) == TVL_BUFFER_TOO_SMALL);
+  CHECK(strncmp(tvl_encoder_error(encoder), "job 0: ", 7) == 0 && jobs[0].size == sizes[0]);
+  CHECK(jobs[1].result == TVL_BAD_ARGUMENT && jobs[1].size == 0 && jobs[2].result == TVL_OK);
+  jobs[0].capacity = tvl_encode_volume_bound(&volumes[0], &params[0]);
+  jobs[0].voxels.row_stride = 4 * kWidth, volumes[0].height = kHeight / 2;
+  CHECK(tvl_encode_volumes(encoder, jobs, 1, &p) == TVL_OK && jobs[0].size > 0 && jobs[0].size < sizes[0]);
+  /* Back from where they are. */
+  tvl_decoder* decoder = tvl_decoder_new();
+  if (memory != TVL_CPU) CHECK(tvl_decoder_set_memory(decoder, memory, NULL) == TVL_OK);
+  int16_t* back = calloc(2 * kVoxels, 2);
+  tvl_volume_job decoded[2];
+  for (int i = 0; i < 2; ++i) {
+    tvl_volume_job_init(&decoded[i], sizeof decoded[i]);
+    decoded[i].stream = jobs[2 + i].stream, decoded[i].size = sizes[2 + i];
+    decoded[i].voxels = back + i * kVoxels, decoded[i].capacity = 2 * kVoxels;
+  }
+  CHECK(tvl_decode_volumes(decoder, decoded, 2, &p) == TVL_OK);
+  CHECK(memcmp(back, few, 2 * kVoxels) == 0 && memcmp(back + kVoxels, values, 2 * kVoxels) == 0);
+  /* Cancelled, nothing to do, jobs of another size. */
+  tvl_encoder_cancel(encoder);
+  CHECK(tvl_encode_volumes(encoder, jobs, 2, NULL) == TVL_CANCELLED);
+  CHECK(tvl_encode_volumes(encoder, NULL, 0, NULL) == TVL_OK);
+  CHECK(tvl_encode_volumes(encoder, NULL, 1, NULL) == TVL_BAD_ARGUMENT);
+  tvl_encoder_set_runner(encoder, run_in_turn, NULL);
+  tasks = 0;
+  CHECK(tvl_encode_volumes(encoder, jobs + 2, 2, &p) == TVL_OK && tasks > 0 && jobs[2].size == sizes[2]);
+  jobs[1].struct_size -= 8;
+  CHECK(tvl_encode_volumes(encoder, jobs, 2, &p) == TVL_UNSUPPORTED);
+  tvl_decoder_free(decoder);
+  tvl_encoder_free(encoder);
+  free(back);
+  for (int i = 0; i < kKinds; ++i) free(jobs[i].stream), free(expected[i]);
+}
+
 int test_memory(int emulated) {
   int16_t* voxels = malloc(2 * kVoxels);
   for (int i = 0; i < kVoxels; ++i) voxels[i] = (int16_t)(i % kWidth * 9 - i / kWidth % 50 * 4 + i * 7919 % 5);
@@ -196,7 +298,11 @@ int test_memory(int emulated) {
   size_t size = 0;
   uint8_t* stream = reference_encode_volume(&c, voxels, &size);
   batch(TVL_CPU, TVL_CPU, voxels, stream, size);
+  encode_batch(TVL_CPU, TVL_CPU, 0);
   if (emulated) {
+    encode_batch(0, 0, 0);
+    encode_batch(0, 0, 1);
+    encode_batch(0, TVL_CPU, 0);
     frames_on_gpu(0);
     voxels_on_gpu(0, voxels, stream, size);
     batch(0, 0, voxels, stream, size);

@@ -181,6 +181,43 @@ class Arrays(unittest.TestCase):
                 np.testing.assert_array_equal([on_host(out) for out in outs], expected, f"{dtype} {how}")
             np.testing.assert_array_equal(trivelet.decode_many(streams, device=0), expected)
 
+    def test_many_encoded(self):
+        ways = [*WAYS, *((t, {"transform": "wavelet", "effort": "fast", "profile": p}) for t in ("i2", "u1") for p in ("fast", "dense"))]
+        for dtype, how in ways:
+            arrays = [blob((9 + n % 2, 20, 30), dtype) for n in range(5)]
+            expected = [trivelet.encode(array, **how) for array in arrays]
+            self.assertEqual(trivelet.encode_many(arrays, **how), expected)
+            if how.get("effort") != "fast":  # elsewhere a wavelet is what a GPU takes by itself
+                self.assertEqual(trivelet.encode_many(arrays, device=0, **how), [trivelet.encode(a, device=0, **how) for a in arrays])
+            for _ in range(2):  # by encoders that are kept the second time
+                fars = [on_gpu(array) for array in arrays]
+                self.assertEqual(trivelet.encode_many(fars, **how), expected, f"{dtype} {how}")
+                rooms = [on_gpu(np.zeros(array.nbytes + 65536, np.uint8)) for array in arrays]
+                streams = trivelet.encode_many(fars, out=rooms, **how)
+                self.assertEqual([on_host(stream).tobytes() for stream in streams], expected)
+                outs = [on_gpu(np.zeros_like(array)) for array in arrays]
+                trivelet.decode_many(streams, out=outs)
+                for out, stream in zip(outs, expected):
+                    np.testing.assert_array_equal(on_host(out), trivelet.decode(stream), f"{dtype} {how}")
+
+    def test_many_refused(self):
+        array = blob((9, 20, 30))
+        stream = trivelet.encode(array, transform="wavelet")
+        room = on_gpu(np.zeros(100, np.uint8))
+        with self.assertRaisesRegex(trivelet.ArgumentError, "several places"):
+            trivelet.encode_many([array, on_gpu(array)])
+        with self.assertRaisesRegex(trivelet.ArgumentError, "out is for"):
+            trivelet.encode_many([array], out=[np.zeros(9, np.uint8)])
+        with self.assertRaisesRegex(trivelet.Error, "array 0: room"):
+            trivelet.encode_many([on_gpu(array)], out=[room], transform="wavelet", effort="fast")
+        there = on_gpu(np.frombuffer(stream, np.uint8))
+        with self.assertRaisesRegex(trivelet.ArgumentError, "need out"):
+            trivelet.decode_many([there])
+        with self.assertRaisesRegex(trivelet.Error, "stream 0"):
+            trivelet.decode_many([there], out=[on_gpu(array[1:])])
+        with self.assertRaisesRegex(trivelet.ArgumentError, "bytes of voxels"):
+            trivelet.decode_many([there], out=[on_gpu(np.zeros((10, 20, 30), np.int16))])
+
     def test_little_memory(self):
         """What is not enough for several at once is for one after the other."""
         from trivelet._handles import Handle
