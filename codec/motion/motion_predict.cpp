@@ -146,11 +146,11 @@ void MotionPredictor<S>::predict_rectangle(const Band& band, const Rectangle& ce
   };
   std::int32_t weight_x[kMostRun], weight_y[kBandRows];
   for (int i = tiles.left; i < tiles.right; ++i)
-    set_window(weight_x + tile_left(i) - x0, tile_left(i), tile_left(i + 1), i * lifted_.cell_x - lifted_.cell_x / 2,
+    set_window(weight_x + (tile_left(i) - x0), tile_left(i), tile_left(i + 1), i * lifted_.cell_x - lifted_.cell_x / 2,
                lifted_.cell_x, i < cells.left, i == cells.right - 1);
   for (int j = tiles.top; j < tiles.bottom; ++j) {
     const int tile = band.first + j;
-    set_window(weight_y + tile_top(tile) - y0, tile_top(tile), tile_top(tile + 1),
+    set_window(weight_y + (tile_top(tile) - y0), tile_top(tile), tile_top(tile + 1),
                tile * lifted_.cell_y - lifted_.cell_y / 2, lifted_.cell_y, j < cells.top, j == cells.bottom - 1);
   }
   const std::uint8_t* uniform = s.uniform.data() + tiles.top * tile_columns();
