@@ -151,9 +151,9 @@ struct Backend {
   /// The geometry of GOPs of `frames` frames, kept for several streams, since it takes milliseconds to make. `header`
   /// comes from StreamHeader::describe_gop(). Null: every stream makes its own. Any thread may call it.
   std::function<std::shared_ptr<const StreamGeometry>(const StreamHeader&, int frames)> geometry = nullptr;
-  /// hash_samples() (gop_hash.h) of GOPs whose samples the host cannot read; all of these fit the bits of the stream.
-  /// Null: the host reads them.
-  std::function<std::uint64_t(const Gop&)> hash = nullptr;
+  /// hash_samples() (gop_hash.h) of the GOP with this number in the stream, asked when it was pulled, for GOPs whose
+  /// samples the host cannot read; all of these fit the bits of the stream. Null: the host reads them.
+  std::function<std::uint64_t(std::uint64_t number)> hash = nullptr;
 };
 
 const Backend& cpu_backend();

@@ -108,10 +108,7 @@ void EncoderCore::prepare(const Gop& gop, PendingGop& p) {
 }
 
 void EncoderCore::hash(const Gop& gop, PendingGop& p) {
-  if (context_.backend.hash) {
-    if (p.has_hash) p.hash = context_.backend.hash(gop);
-    return;
-  }
+  if (context_.backend.hash) return;  // pull() asks for it
   const int bits = context_.header.video.format.bits;
   context_.timed(&EncoderStages::hash, !p.has_hash, [&] {
     if (!p.has_hash) return check_samples(gop, bits);
@@ -239,6 +236,7 @@ bool EncoderCore::pull() {
   current_.gop = std::move(pending_.front());
   pending_.erase(pending_.begin());
   PendingGop& p = current_.gop;
+  if (p.has_hash && context_.backend.hash) p.hash = context_.backend.hash(p.number);
   p.take_motion(current_.coded);
   if (current_.coded.held && !output_ && !p.samples) p.samples = current_.coded.held;
   if (!p.key_is_planned) keys_.coded(p.places());

@@ -64,6 +64,15 @@ class EncodeLane final : public VolumeSamples {
  public:
   Backend backend;  ///< for this lane's GOPs
 
+  EncodeLane() = default;
+  EncodeLane(const EncodeLane&) = delete;
+  EncodeLane& operator=(const EncodeLane&) = delete;
+  /// After a failure kernels may still read the caller's voxels.
+  ~EncodeLane() override {
+    forget(cudaStreamSynchronize(stream_.get()));
+    forget(cudaStreamSynchronize(hashing_.get()));
+  }
+
   void set(const VolumeDescription& volume, const void* voxels, BatchMaps& maps) {
     volume_ = volume;
     voxels_ = voxels;
@@ -73,9 +82,11 @@ class EncodeLane final : public VolumeSamples {
   VolumeAnalysis survey() override;
   bool begin(const VolumeMap& map, const VideoInfo& video, int gop_frames) override;
   const Gop* next() override;
-  u64 hash(const Gop& gop) const {
-    require(gop_ && &gop == &*gop_, ErrorKind::kInternal, "the hash of another GOP than the current one");
-    return host_digests_.data()[current_];
+  /// Of the GOP with this number. They are computed while GOPs are coded.
+  u64 hash(u64 number) const {
+    require(number < gops_, ErrorKind::kInternal, "the hash of a GOP that there is not");
+    hashed_.synchronize();
+    return host_digests_.data()[number];
   }
 
  private:
@@ -86,11 +97,13 @@ class EncodeLane final : public VolumeSamples {
   VolumeDescription volume_;
   const void* voxels_ = nullptr;
   BatchMaps* maps_ = nullptr;
+  std::shared_ptr<const BatchMap> tables_;  ///< that kernels use
   VideoInfo video_;
   int gop_frames_ = 0;
   std::size_t current_ = 0, gops_ = 0;  ///< number of the current GOP, and of all
   std::optional<Gop> gop_;
-  Stream stream_;
+  Stream stream_, hashing_;
+  Event hashed_{false, true};
   DeviceBuffer<u32> patterns_{kPatternWords};
   PinnedBuffer<u32> host_patterns_{kPatternWords};
   DeviceBuffer<std::byte> samples_;
@@ -143,9 +156,10 @@ void EncodeLane::hash_all(const BatchMap& tables) {
                               static_cast<u32>(volume_.voxel.bytes()),
                               static_cast<u32>(video_.format.bytes_per_sample())};
   }
-  copy(checks_.data(), host_checks_.data(), gops_, cudaMemcpyHostToDevice, stream_);
-  hash_gops(checks_.data(), gops_, stream_);
-  copy(host_digests_.data(), digests_.data(), gops_, cudaMemcpyDeviceToHost, stream_);
+  copy(checks_.data(), host_checks_.data(), gops_, cudaMemcpyHostToDevice, hashing_);
+  hash_gops(checks_.data(), gops_, hashing_);
+  copy(host_digests_.data(), digests_.data(), gops_, cudaMemcpyDeviceToHost, hashing_);
+  hashed_.record(hashing_);
 }
 
 bool EncodeLane::begin(const VolumeMap& map, const VideoInfo& video, int gop_frames) {
@@ -165,8 +179,9 @@ bool EncodeLane::begin(const VolumeMap& map, const VideoInfo& video, int gop_fra
     samples_ = {};
     samples_ = DeviceBuffer<std::byte>(bytes);
   }
-  volume_.voxel.bytes() == 1 ? make_samples<u8>(*tables) : make_samples<u16>(*tables);
+  tables_ = tables;
   hash_all(*tables);
+  volume_.voxel.bytes() == 1 ? make_samples<u8>(*tables) : make_samples<u16>(*tables);
   stream_.synchronize();
   check(cudaGetLastError(), "a kernel of the batch");
   return true;
@@ -213,7 +228,7 @@ bool VolumeEncodeBatch::encode(const VolumeDescription& volume, const void* voxe
   check(cudaSetDevice(s.device), "cudaSetDevice");
   std::unique_ptr<EncodeLane> lane = s.lanes.take();
   lane->backend = *s.backend;
-  lane->backend.hash = [lane = lane.get()](const Gop& gop) { return lane->hash(gop); };
+  lane->backend.hash = [lane = lane.get()](u64 number) { return lane->hash(number); };
   own.backend = [&lane](Profile) { return &lane->backend; };
   lane->set(volume, voxels, s.maps);
   const std::optional<VolumeResult> done = encode_volume(*lane, own, envelope, sink, again);
