@@ -396,7 +396,7 @@ tvl_volume_params default_volume_params() {
   return p;
 }
 
-VolumeEncoderParams to_params(const tvl_volume_params& p) {
+VolumeEncoderParams volume_encoder_params(const tvl_volume_params& p) {
   VolumeEncoderParams out;
   out.max_error = p.max_error;
   if (p.quality >= 0) out.quality = p.quality;
@@ -427,7 +427,7 @@ VolumeEncoderParams to_params(const tvl_volume_params& p) {
 VolumeResult encode_into(const Handle& handle, Output& output, const VolumeDescription& volume,
                          const tvl_volume_params& given, const VoxelInput& input, int threads, const Backend* backend) {
   CallerSlices slices(handle, volume, input.voxels, input.reader, input.user, given);
-  VolumeEncoderParams params = to_params(given);
+  VolumeEncoderParams params = volume_encoder_params(given);
   params.threads = threads;
   params.workers = handle.workers();
   params.progress = [&handle](std::uint64_t) { handle.check_cancelled(); };

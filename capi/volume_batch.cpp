@@ -62,7 +62,7 @@ void encode_to(const EncodeBatch& batch, const tvl_volume_encode_job& job, Outpu
   const VolumeDescription volume = to_description(job.volume);
   (void)not_null(job.voxels.data, "voxels.data");
   if (batch.in_gpu && has_no_gaps(volume, job.voxels)) {
-    VolumeEncoderParams params = to_params(given);
+    VolumeEncoderParams params = volume_encoder_params(given);
     params.verify = given.verify != 0;
     params.threads = batch.threads_each;
     params.workers.check = h.workers().check;

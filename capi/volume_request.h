@@ -13,7 +13,7 @@ namespace trivelet::capi {
 tvl_volume_params default_volume_params();
 /// Throws BadArgument for what no volume can have.
 VolumeDescription to_description(const tvl_volume* given);
-VolumeEncoderParams to_params(const tvl_volume_params& p);
+VolumeEncoderParams volume_encoder_params(const tvl_volume_params& p);
 
 /// Where the voxels are: in memory that `handle` says, or with a function that gives slices.
 struct VoxelInput {
