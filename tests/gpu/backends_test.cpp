@@ -609,6 +609,73 @@ TEST(Backends, batches_of_volumes) {
   EXPECT_TRUE(batch.finish().empty());
 }
 
+// Streams of voxels on the device are those of voxels on the host; what is not for the device is refused, and nothing written.
+TEST(Backends, batches_of_volumes_encoded) {
+  if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";
+  struct Way {
+    const char* name;
+    VoxelFormat voxel;
+    bool on_device;
+    std::function<void(VolumeEncoderParams&)> set;
+  };
+  const std::vector<Way> ways{
+      {"16 bits", {VoxelType::kI16}, true, [](VolumeEncoderParams&) {}},
+      {"the same again", {VoxelType::kI16}, true, [](VolumeEncoderParams&) {}},
+      {"8 bits, dense", {VoxelType::kU8}, true, [](VolumeEncoderParams& p) { p.profile = Profile::kDense; }},
+      {"8 signed bits", {VoxelType::kI8}, true, [](VolumeEncoderParams& p) { p.layers = 1; }},
+      {"a palette", {VoxelType::kU16}, true, [](VolumeEncoderParams& p) { p.palette = true; }},
+      {"given levels",
+       {VoxelType::kU16},
+       true,
+       [](VolumeEncoderParams& p) { p.slice_levels = 2, p.depth_levels = 1, p.effort = VolumeEffort::kMedium; }},
+      {"no front table", {VoxelType::kU16}, true, [](VolumeEncoderParams& p) { p.front_table = false; }},
+      {"a front table", {VoxelType::kU16}, true, [](VolumeEncoderParams& p) { p.front_table = true; }},
+      {"big-endian", {VoxelType::kU16, true}, false, [](VolumeEncoderParams&) {}},
+      {"32 bits", {VoxelType::kI32}, false, [](VolumeEncoderParams&) {}},
+      {"two channels", {VoxelType::kI16, false, 2}, false, [](VolumeEncoderParams&) {}},
+      {"trials", {VoxelType::kI16}, false, [](VolumeEncoderParams& p) { p.effort = VolumeEffort::kMedium; }},
+      {"a quality", {VoxelType::kI16}, false, [](VolumeEncoderParams& p) { p.quality = 60; }},
+      {"a bound", {VoxelType::kI16}, false, [](VolumeEncoderParams& p) { p.max_error = 2; }},
+      {"verified", {VoxelType::kI16}, false, [](VolumeEncoderParams& p) { p.verify = true; }},
+      {"prediction",
+       {VoxelType::kI16},
+       false,
+       [](VolumeEncoderParams& p) { p.transform = VolumeTransform::kPrediction, p.profile = Profile::kDense; }},
+  };
+  gpu::VolumeEncodeBatch batch(0, 0);
+  const std::shared_ptr<const Backend> device = gpu::cuda_backend(0, 0, true);  // whose memory is the device's
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.name);
+    const VolumeDescription volume{.voxel = way.voxel, .width = 29, .height = 18, .slices = 4, .volumes = 2};
+    const test::VolumeBytes voxels = test::make_scalars(test::Content::kEvery, volume.voxel, volume.voxels(), 1);
+    const std::shared_ptr<std::byte> there = device->allocate(volume.bytes());
+    const auto pitch = static_cast<std::ptrdiff_t>(voxels.size());
+    gpu::copy_to_device(0, {there.get(), pitch}, {const_cast<std::byte*>(voxels.data()), pitch}, voxels.size(), 1,
+                        nullptr);
+    gpu::wait_for(0, nullptr);
+    VolumeEncoderParams params;
+    params.profile = Profile::kFast;
+    params.transform = VolumeTransform::kWavelet;
+    params.effort = VolumeEffort::kFast;
+    params.verify = false;
+    params.slab = 3;
+    way.set(params);
+    MemorySink stream, expected;
+    MemoryReadBack back(stream), expected_back(expected);
+    VolumeResult result;
+    EXPECT_EQ(batch.encode(volume, there.get(), params, {}, stream, &back, result), way.on_device);
+    if (!way.on_device) {
+      EXPECT_TRUE(stream.bytes.empty());
+      continue;
+    }
+    MemorySlices slices(volume, voxels.data());
+    const VolumeResult on_host = encode_volume(slices, params, expected, &expected_back);
+    EXPECT_TRUE(stream.bytes == expected.bytes);
+    EXPECT_EQ(result.transform, on_host.transform);
+    EXPECT_TRUE(result.exact());
+  }
+}
+
 // Pictures as video engines leave them: rows with gaps, chroma in turns, samples at the upper end of their words.
 TEST(DevicePictures, BecomeFrames) {
   if (gpu::devices().empty()) GTEST_SKIP() << "no GPU";

@@ -21,6 +21,7 @@
 #include "tests/support/still_support.h"
 #include "tests/support/support.h"
 #include "trivelet/cuda.h"
+#include "trivelet/volume.h"
 
 namespace trivelet {
 namespace {
@@ -256,6 +257,30 @@ TEST_F(GpuFaults, Ccsds) {
     const auto decoded = codec.decode(bytes, {}, pool);
     require(decoded.width == 24 && decoded.height == 17, ErrorKind::kInternal, "another picture");
     write(bytes);
+  });
+}
+
+TEST_F(GpuFaults, BatchOfVolumes) {
+  const VolumeDescription volume{.voxel = {VoxelType::kI16}, .width = 10, .height = 9, .slices = 5};
+  std::vector<std::int16_t> voxels(volume.voxels());
+  for (std::size_t i = 0; i < voxels.size(); ++i) voxels[i] = static_cast<std::int16_t>(i * 7 % 90);
+  VolumeEncoderParams p;
+  p.transform = VolumeTransform::kWavelet;
+  p.effort = VolumeEffort::kFast;
+  p.profile = Profile::kFast;
+  p.verify = false;
+  p.slab = 2;
+  p.layers = 1;
+  p.threads = 1;
+  fail_everywhere([&] {
+    gpu::VolumeEncodeBatch batch(0, 0);
+    MemorySink streams[2];
+    for (MemorySink& stream : streams) {  // the second by the encoder of the first
+      VolumeResult result;
+      require(batch.encode(volume, voxels.data(), p, {}, stream, nullptr, result), ErrorKind::kInternal, "refused");
+    }
+    require(streams[0].bytes == streams[1].bytes, ErrorKind::kInternal, "another stream");
+    write(streams[0].bytes);
   });
 }
 
