@@ -101,11 +101,12 @@ void print_papers_dwt3d(const PapersDwt3d& o, ThreadPool& pool) {
     for (const int frames : o.gops) shapes.push_back({frames, h, w});
   }
   fmt::print(
-      "\n3D-DWT (Galiano et al. 2013), 9/7, {} levels, float. Milliseconds: the sequential convolution line by line "
-      "(its "
-      "way) and by rows, Trivelet's\non 1 and {} threads; on the GPU convolution in global and in shared memory, "
-      "Trivelet's, and floats up and down. Speed-ups over the sequential\nconvolution line by line, with transfers in "
-      "brackets; the paper's: 19.7 / 26 and 10.65 / 13.6\n",
+      "\n3D-DWT of video (Galiano et al. 2013), 9/7, {} levels, float. Milliseconds: the sequential convolution line "
+      "by "
+      "line (its way) and by rows,\nTrivelet's on 1 and {} threads; on the GPU convolution in global and in shared "
+      "memory, "
+      "Trivelet's, and floats up and down. Speed-ups over the\nsequential convolution line by line, with transfers in "
+      "brackets; the papers': 19.7 / 26 and 10.65 / 13.6; up to 12.68 (J. Supercomputing)\n",
       kLevels, pool.threads());
   fmt::print("{:<14} {:>8} {:>8} {:>8} {:>8} | {:>7} {:>7} {:>7} {:>6} {:>6} | {:>13} {:>13} {:>13} {:>8}\n", "",
              "lines", "rows", "1 thr.", fmt::format("{} thr.", pool.threads()), "global", "shared", "ours", "up",
