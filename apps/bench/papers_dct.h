@@ -1,9 +1,9 @@
 // The rest of a codec around the DCT of a whole picture in the way of Ghetia, Gajjar and Gajjar: a quantiser table, the
 // zigzag scan and run lengths. For comparison only: the codec `dct` has one step and adaptive coding (DCT.md).
 //
-// The table is JPEG's for luminance (ITU-T T.81, table K.1), because a whole picture needs one of any size: a
-// coefficient takes the entry of its frequency relative to the picture's sides. Entries count sixteenths of the step of
-// a QP.
+// The table is not the paper's, but JPEG's for luminance (ITU-T T.81, table K.1). A whole picture needs one of any
+// size: a coefficient takes the entry of its frequency relative to the picture's sides. Entries count sixteenths of the
+// step of a QP.
 #pragma once
 
 #include <cstddef>
