@@ -413,6 +413,7 @@ VolumeEncoderParams volume_encoder_params(const tvl_volume_params& p) {
   if (p.transform == TVL_TRANSFORM_PREDICTION) out.transform = VolumeTransform::kPrediction;
   out.effort = to_enum<VolumeEffort>(p.effort, TVL_EFFORT_SLOW, "effort");
   out.profile = to_enum<Profile>(p.profile, TVL_PROFILE_DENSE, "profile");
+  out.access = to_enum<VolumeAccess>(p.access, TVL_ACCESS_REGION, "access");
   out.block_size = p.block_size;
   out.layers = p.layers;
   if (p.slab != 0) out.slab = p.slab;

@@ -315,8 +315,10 @@ void add_structure_options(Command& app, CodingOptions& options) {
          "Entropy coder [dense; with --preset fast: fast]. fast needs a fifth more bytes and a tenth of the time")
       .one_of({"fast", "dense"})
       .group(kStructureGroup);
-  app.add_option("--block-size", options.block_size,
-                 "Side of the code blocks in samples [128, with motion 256 in pictures of at most 720x576]")
+  app.add_option(
+         "--block-size", options.block_size,
+         "Side of the code blocks in samples [128, with motion 256 in pictures of at most 720x576; of volumes see "
+         "--access]")
       .one_of({32, 64, 128, 256})
       .group(kStructureGroup);
   app.add_option("--layers", options.layers,

@@ -35,6 +35,7 @@ struct EncodeOptions {
   std::string fill_values;  // "-9999,1e20"
   double ratio = 0;         // 0 = not given
   int slab = 0;
+  std::string access;  // empty = not given
   bool no_verify = false;
   bool verify_full = false;
 };

@@ -66,11 +66,13 @@ VolumeEncoderParams volume_params(const EncodeOptions& options, const EncoderPar
             "--profile is for wavelets; drop it or --transform prediction");
     v.profile = Profile::kDense;  // whatever the preset sets for wavelets
   }
-  v.block_size = options.coding.block_size;
+  if (app.typed("--block-size")) v.block_size = options.coding.block_size;
+  if (options.access == "region") v.access = VolumeAccess::kRegion;
+  if (options.access == "slices") v.access = VolumeAccess::kSlices;
   // A segment of a block is coded by one thread of a device, decision after decision: there must be thousands of them,
   // and short ones. With loss there are few decisions.
   const bool may_predict = v.predictive && v.transform != VolumeTransform::kWavelet;
-  if (is_for_gpu && p.lossless && v.profile == Profile::kDense && !may_predict) {
+  if (is_for_gpu && p.lossless && v.profile == Profile::kDense && !may_predict && options.access.empty()) {
     if (!app.typed("--block-size")) v.block_size = kDeviceBlock;
     if (!v.slab) v.slab = kDeviceSlab;
   }
@@ -105,7 +107,13 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
       .range(1.0, 1e9)
       .type_name("R")
       .group(kVolumes);
-  app.add_option("--slab", options.slab, "Slices coded together, 1..128 [parts of about 64, lossy 128]")
+  app.add_option("--access", options.access,
+                 "What is read of the file: region = boxes, so that small ones read little, for a few percent more "
+                 "bytes; slices = some slices; whole = all. It chooses --block-size and --slab where these are not "
+                 "given [whole]")
+      .one_of({"region", "slices", "whole"})
+      .group(kVolumes);
+  app.add_option("--slab", options.slab, "Slices coded together, 1..128 [parts of about 64, lossy 128; see --access]")
       .range(1, 128)
       .type_name("N")
       .group(kVolumes);
@@ -125,8 +133,8 @@ void add_volume_encode_options(Command& app, EncodeOptions& options, Option veri
 }
 
 void refuse_volume_options(const Command& app) {
-  for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--slab", "--ratio", "--no-verify",
-                             "--verify-full", "--type", "--series", "--only-matching", "--layout"})
+  for (const char* option : {"--max-error", "--max-error-hu", "--fill-value", "--access", "--slab", "--ratio",
+                             "--no-verify", "--verify-full", "--type", "--series", "--only-matching", "--layout"})
     require(!app.typed(option), ErrorKind::kBadArgument, std::string(option) + " is for volumes, not for videos");
 }
 

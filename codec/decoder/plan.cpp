@@ -121,7 +121,10 @@ namespace {
 constexpr std::uint64_t kLeastBegin = 1024;
 constexpr std::uint64_t kMostBegin = 1 << 16;
 constexpr std::uint64_t kShareOfBegin = 400;
-constexpr std::uint64_t kShareOfBeginForRegion = 200;  // a region also needs the headers of chunks
+// A region also needs the headers of chunks, which are a larger share of small streams.
+constexpr std::uint64_t kShareOfBeginForRegion = 200;
+constexpr std::uint64_t kShareOfSmallBegin = 100;
+constexpr std::uint64_t kSmallBegin = 4096;
 constexpr std::uint64_t kEnd = 512;
 
 }  // namespace
@@ -258,8 +261,10 @@ std::vector<ByteRange> ReadPlan::next() {
     const std::vector<ByteRange> missing = s.given.missing(wanted);
     if (!missing.empty() && missing.back().offset + missing.back().size + kEnd > size) s.want_end(wanted);
   } else {
-    const std::uint64_t share = s.has_region() ? kShareOfBeginForRegion : kShareOfBegin;
-    wanted.add(0, std::min(std::clamp(size / share, kLeastBegin, kMostBegin), size));
+    const std::uint64_t begin =
+        s.has_region() ? std::max(size / kShareOfBeginForRegion, std::min(size / kShareOfSmallBegin, kSmallBegin))
+                       : size / kShareOfBegin;
+    wanted.add(0, std::min(std::clamp(begin, kLeastBegin, kMostBegin), size));
     s.want_end(wanted);
   }
   s.given.seek(0);

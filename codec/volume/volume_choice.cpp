@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codec/base/limits.h"
+#include "codec/volume/volume_access.h"
 #include "codec/volume/volume_predict.h"
 
 namespace trivelet {
@@ -15,7 +16,6 @@ namespace {
 // Bytes of voxels that reordering slices may hold in memory.
 constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 30;
 constexpr std::uint64_t kTrialVoxels = std::uint64_t{1} << 20;
-constexpr int kUsualBlock = 128;
 
 int floor_log2(std::uint64_t n) {
   int l = 0;
@@ -329,10 +329,11 @@ class Chooser {
     return trial_.share() >= 1 || choice_.volume.all_slices() <= kFewSlices;
   }
 
-  /// Mixing takes ten times as long as other contexts, in both directions: `medium` does it for small volumes alone,
-  /// and not where numbers have lower planes, most of which are noise.
+  /// Mixing takes ten times as long as other contexts, in both directions: `medium` does it for small volumes and
+  /// regions of them alone, and not where numbers have lower planes, most of which are noise.
   bool mixing_may_pay() const {
-    return slow_ || (choice_.volume.voxels() <= kTrialVoxels && map_of(best_).planes() == 1);
+    const bool few = choice_.volume.voxels() <= kTrialVoxels || mixes_for_regions(choice_.volume, wanted_);
+    return slow_ || (few && map_of(best_).planes() == 1);
   }
 
   /// Takes what is slow to code where it saves what its time is worth: of small volumes anything.
@@ -370,7 +371,7 @@ class Chooser {
     if (inside > kLeastInside && (slow_ || is_small())) return Labels::kTry;
     // The estimates take labels for up to this factor larger than they are: they know fewer neighbours.
     constexpr double kTooLarge = 1.15;
-    const std::vector<SizeByKind> blocks = trial_.quarter().estimate(map_of(best_), block_size());
+    const std::vector<SizeByKind> blocks = trial_.quarter().estimate(map_of(best_), wanted_.block_size);
     double numbers = 0;
     double both = 0;
     double hope = 0;
@@ -389,8 +390,6 @@ class Chooser {
     best_.labels = true;
     if (wanted_.on_remark) wanted_.on_remark("estimated: labels are smaller");
   }
-
-  int block_size() const { return params_.block_size > 0 ? params_.block_size : kUsualBlock; }
 
   const VolumeMap& map_of(const VolumeCandidate& c) const { return c.palette ? *choice_.palette : choice_.plain; }
 

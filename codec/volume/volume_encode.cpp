@@ -20,6 +20,7 @@
 #include "codec/threads/parallel.h"
 #include "codec/threads/prefetch.h"
 #include "codec/threads/stopwatch.h"
+#include "codec/volume/volume_access.h"
 #include "codec/volume/volume_choice.h"
 #include "codec/volume/volume_cuts.h"
 #include "codec/volume/volume_fill.h"
@@ -582,12 +583,17 @@ VolumeCuts verify(SliceSource& source, ReadBack& again, const Plan& plan, const 
 
 /// Bytes of voxels from which on a front table pays.
 constexpr std::uint64_t kWorthFrontTable = std::uint64_t{1} << 20;
+constexpr std::uint64_t kWorthForParts = std::uint64_t{1} << 16;  // where parts are what is read
+std::uint64_t worth_table(const VolumeEncoderParams& params) {
+  return params.access == VolumeAccess::kWhole ? kWorthFrontTable : kWorthForParts;
+}
 
-std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan) {
+std::size_t room_for_front_table(const VolumeDescription& volume, const Plan& plan, VolumeAccess access) {
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
   const StreamHeader header = make_header(video, resolve(video, plan.coding));
-  return front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames,
-                          plan.coding.part_checks);
+  const std::size_t room = front_table_room(header, (volume.all_slices() + header.gop_frames - 1u) / header.gop_frames,
+                                            plan.coding.part_checks);
+  return access == VolumeAccess::kWhole ? room : room + room / 2;  // sizes of small blocks differ more
 }
 
 /// What stands in front of the slices beside the stream's header.
@@ -596,6 +602,7 @@ struct Front {
   std::vector<std::uint8_t> envelope;
   bool has_table = false;
   bool measures = false;  ///< errors of the layers become known
+  VolumeAccess access = VolumeAccess::kWhole;
   /// A single layer without any error needs no box that says so.
   bool has_cuts(const Plan& plan) const {
     return measures && !(plan.coding.layers == 1 && plan.coding.lossless && plan.map.exact());
@@ -610,7 +617,7 @@ std::size_t add_boxes(const VolumeDescription& volume, const Front& front, Plan&
   if (!front.envelope.empty()) boxes.push_back({kEnvelopeBox, front.envelope});
   std::size_t room = 0;
   if (front.has_table) {
-    room = room_for_front_table(volume, plan);
+    room = room_for_front_table(volume, plan, front.access);
     boxes.insert(boxes.begin(), empty_front_table(room));
   }
   if (front.has_cuts(plan)) {  // reserves the box for the errors of layers, which are written later
@@ -743,15 +750,17 @@ bool codes_from_samples(const VolumeDescription& volume, const VolumeEncoderPara
          !p.fourth_axis_first.value_or(false);
 }
 
-std::optional<VolumeResult> encode_volume(VolumeSamples& samples, const VolumeEncoderParams& params,
+std::optional<VolumeResult> encode_volume(VolumeSamples& samples, const VolumeEncoderParams& given,
                                           const std::vector<std::uint8_t>& envelope, ByteSink& sink, ReadBack* again) {
   const Stopwatch watch;
   const VolumeDescription volume = samples.description();
-  check_request(volume, params);
+  check_request(volume, given);
+  const VolumeEncoderParams params = with_blocks_for_access(volume, given);
   require(codes_from_samples(volume, params), ErrorKind::kInternal, "a volume that the host must read");
   Survey survey(volume);
   survey.analysis = samples.survey();
-  const Front front{survey.mask, envelope, again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable)};
+  const Front front{survey.mask, envelope, again && params.front_table.value_or(volume.bytes() >= worth_table(params)),
+                    false, params.access};
   report(params, survey);
   Plan plan = plan_of(volume, survey, params);
   const VideoInfo video = slice_video(plan.map, volume.width, volume.height, volume.all_slices());
@@ -774,14 +783,16 @@ std::optional<VolumeResult> encode_volume(VolumeSamples& samples, const VolumeEn
   return result;
 }
 
-VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& params, ByteSink& sink, ReadBack* again) {
+VolumeResult encode_volume(SliceSource& source, const VolumeEncoderParams& given, ByteSink& sink, ReadBack* again) {
   const Stopwatch watch;
   const VolumeDescription volume = source.description();
-  check_request(volume, params);
+  check_request(volume, given);
+  const VolumeEncoderParams params = with_blocks_for_access(volume, given);
   const Survey survey = survey_of(source, params);
   const bool verifies = again && params.verify;
   const Front front{survey.mask, source.envelope(),
-                    again && params.front_table.value_or(volume.bytes() >= kWorthFrontTable), verifies};
+                    again && params.front_table.value_or(volume.bytes() >= worth_table(params)), verifies,
+                    params.access};
   report(params, survey);
   Plan plan = plan_of(volume, survey, params);
   if (std::optional<Plan> exact = plan_without_loss(source, survey, front, plan, params)) plan = std::move(*exact);

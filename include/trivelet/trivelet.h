@@ -604,6 +604,8 @@ typedef int (*tvl_slice_reader)(void* user, uint64_t number, void* slice);
 
 enum { TVL_TRANSFORM_AUTO = 0, TVL_TRANSFORM_WAVELET = 1, TVL_TRANSFORM_PREDICTION = 2 };
 enum { TVL_EFFORT_FAST = 0, TVL_EFFORT_MEDIUM = 1, TVL_EFFORT_SLOW = 2 };
+/* What readers of a volume do, see VolumeAccess of volume.h: decode all, some slices, or boxes. */
+enum { TVL_ACCESS_WHOLE = 0, TVL_ACCESS_SLICES = 1, TVL_ACCESS_REGION = 2 };
 
 /* How to encode a volume, as VolumeEncoderParams of volume.h. Every voxel comes back bit for bit unless one of
  * max_error to total_bytes is set; at most one is. */
@@ -617,9 +619,9 @@ typedef struct tvl_volume_params {
   int32_t transform;     /* TVL_TRANSFORM_AUTO: what is smaller; only the wavelet has reduced sizes and layers */
   int32_t effort;        /* TVL_EFFORT_MEDIUM: how much is tried on a piece of the volume first */
   int32_t profile;       /* TVL_PROFILE_DENSE: of wavelets; not TVL_PROFILE_PREDICTIVE */
-  int32_t block_size;    /* 128 */
+  int32_t block_size;    /* 32, 64, 128 or 256; 0 = by access */
   int32_t layers;        /* 0 = by profile */
-  int32_t slab;          /* slices transformed together, 1..128; 0 = by trying */
+  int32_t slab;          /* slices transformed together, 1..128; 0 = by access and by trying */
   int32_t verify;        /* 1: decode and compare before the end, TVL_MISMATCH; not with a `write` function */
   int32_t threads;       /* 0 = one for each core */
   const char* settings;  /* text that is kept in the stream; NULL = none */
@@ -629,7 +631,7 @@ typedef struct tvl_volume_params {
       fill_values;     /* with loss: `fill_count` values that mean "nothing here" and come back exactly; of floats */
   uint64_t fill_count; /* NaN and infinities do without being named. NULL, 0 = none */
   int32_t device; /* TVL_CPU, or the number of a GPU, on which wavelets are coded; what is predicted takes the CPU */
-  int32_t reserved;
+  int32_t access; /* TVL_ACCESS_WHOLE: chooses the smallest units that are read */
   uint64_t device_memory; /* bytes of the GPU's memory that may be used; 0 = all */
 } tvl_volume_params;
 TVL_API void tvl_volume_params_init(tvl_volume_params* params, uint64_t struct_size);

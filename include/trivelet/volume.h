@@ -236,6 +236,15 @@ enum class VolumeVerify {
   kRunning,
 };
 
+/// What readers do. It decides how large code blocks and slabs are, the smallest units that are read.
+enum class VolumeAccess {
+  kWhole,   ///< decode all: blocks of 128, slabs of about 64 slices; with loss 128
+  kSlices,  ///< decode slices: blocks of 256, at least 10 slabs of 4 to 16 slices
+  /// Decode boxes: blocks of 64, of the wavelet 32, slabs of 4 to 32 slices. Volumes of up to 2^24 voxels get mixed
+  /// contexts where these save bytes (not with VolumeEffort::kFast), which take ten times as long.
+  kRegion,
+};
+
 struct VolumeEncoderParams {
   // The quality: lossless unless one of these is set; at most one. A volume that is smaller without loss is coded
   // without (VolumeResult::spared_loss); a target of bytes is met without loss where that suffices.
@@ -256,7 +265,8 @@ struct VolumeEncoderParams {
   bool predictive = true;       ///< allow the predictive profile when `transform` is not set
   std::optional<bool> palette;  ///< true: code indices into a table of values that occur. Lossless or with max_error
   std::optional<bool> fourth_axis_first;  ///< true: transform along the fourth axis instead of along the slices
-  std::optional<int> slab;                ///< slices of a GOP, 1..128
+  VolumeAccess access = VolumeAccess::kWhole;
+  std::optional<int> slab;  ///< slices of a GOP, 1..128; not set: by `access` and by trying
   // Wavelet structure. If any of these is set nothing is tried, and the others have the defaults of EncoderParams.
   std::optional<int> slice_levels;  ///< along x and y
   std::optional<int> depth_levels;  ///< along z
@@ -265,15 +275,15 @@ struct VolumeEncoderParams {
   std::optional<Layout> layout;  ///< kDyadic
 
   /// Put copies of index and headers in front, which saves a network reader round trips. Needs ReadBack. Not set: for
-  /// volumes of at least 2^20 bytes.
+  /// volumes of at least 2^20 bytes, with `access` to parts 2^16.
   std::optional<bool> front_table;
   bool verify = true;                               ///< verify the stream, where a ReadBack is given
   VolumeVerify verification = VolumeVerify::kFull;  ///< how to verify
 
   // As in EncoderParams.
   Profile profile = Profile::kDense;  ///< for wavelets
-  int block_size = 128;
-  int layers = 0;  ///< 0 = 9, or 4 when lossless in the fast profile; prediction has always 1
+  int block_size = 0;                 ///< 32, 64, 128 or 256; 0 = by `access`
+  int layers = 0;                     ///< 0 = 9, or 4 when lossless in the fast profile; prediction has always 1
   bool visual = false;
   int threads = 0;
   Workers workers;

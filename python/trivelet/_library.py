@@ -196,7 +196,7 @@ class VolumeParams(Structure):
         ("envelope_bytes", c_uint64),
         ("fill_values", POINTER(c_double)),
         ("fill_count", c_uint64),
-        *members(c_int32, "device reserved"),
+        *members(c_int32, "device access"),
         ("device_memory", c_uint64),
     ]
 

@@ -29,6 +29,7 @@ _NAMED = {"bool": "b1", "float16": "f2"}
 _PROFILES = ["fast", "dense"]
 _TRANSFORMS = ["auto", "wavelet", "prediction"]
 _EFFORTS = ["fast", "medium", "slow"]
+_ACCESSES = ["whole", "slices", "region"]
 
 Array = npt.NDArray[Any]
 
@@ -222,7 +223,8 @@ def _request(
     transform: str = "auto",
     effort: str = "medium",
     profile: str = "dense",
-    block_size: int = 128,
+    access: str = "whole",
+    block_size: Optional[int] = None,
     layers: Optional[int] = None,
     slab: Optional[int] = None,
     fill_values: Union[float, Sequence[float]] = (),
@@ -266,7 +268,8 @@ def _request(
     params.transform = number_of("transform", transform, _TRANSFORMS)
     params.effort = number_of("effort", effort, _EFFORTS)
     params.profile = number_of("profile", profile, _PROFILES)
-    params.block_size = block_size
+    params.access = number_of("access", access, _ACCESSES)
+    params.block_size = block_size if block_size is not None else 0
     params.layers = layers if layers is not None else 0
     params.slab = slab if slab is not None else 0
     fills = [fill_values] if isinstance(fill_values, (int, float, np.number)) else list(fill_values)
@@ -295,7 +298,8 @@ def encode(
     transform: str = "auto",
     effort: str = "medium",
     profile: str = "dense",
-    block_size: int = 128,
+    access: str = "whole",
+    block_size: Optional[int] = None,
     layers: Optional[int] = None,
     slab: Optional[int] = None,
     fill_values: Union[float, Sequence[float]] = (),
@@ -326,6 +330,8 @@ def encode(
     transform: "wavelet" contains smaller sizes and lower qualities; "prediction" does not, and is often smaller;
     "auto" takes the smaller one.
     effort: "fast", "medium" or "slow": how much is tried on a piece of the array first. profile: "fast" or "dense".
+    access: what readers do: decode "whole" arrays, "slices" of them, or a "region" (a box), of which small ones then
+    read little, for a few percent more bytes. It chooses the next and `slab`.
     block_size: 32, 64, 128 or 256, the smallest unit that is read for a region. layers: quality layers, 1..16.
     slab: slices of a GOP, 1..128. By default these are chosen.
     fill_values: one or several values that mean "no data". In lossy streams they are restored exactly and cost
@@ -346,6 +352,7 @@ def encode(
         transform=transform,
         effort=effort,
         profile=profile,
+        access=access,
         block_size=block_size,
         layers=layers,
         slab=slab,

@@ -643,6 +643,10 @@ static void test_volume_sources(void) {
   tvl_encoder* encoder = tvl_encoder_new();
   tvl_volume_params p;
   tvl_volume_params_init(&p, sizeof p);
+  p.access = TVL_ACCESS_REGION + 1;
+  CHECK(tvl_encoder_write_volume(encoder, &v, &p, NULL, give_slice, voxels, NULL) == TVL_BAD_ARGUMENT);
+  CHECK(strstr(tvl_encoder_error(encoder), "access"));
+  p.access = TVL_ACCESS_WHOLE;
   p.envelope = "header";
   p.envelope_bytes = 6;
   const void* stream = NULL;

@@ -149,6 +149,7 @@ class Header(unittest.TestCase):
             ("PROFILE", volume._PROFILES),
             ("TRANSFORM", volume._TRANSFORMS),
             ("EFFORT", volume._EFFORTS),
+            ("ACCESS", volume._ACCESSES),
             ("MOTION", trivelet.video._MOTIONS),
         ):
             found = [
@@ -158,7 +159,7 @@ class Header(unittest.TestCase):
 
     def test_defaults_are_the_library_s(self) -> None:
         self.assertEqual(_library.make(_library.EncodeParams).quality, 60)
-        self.assertEqual(_library.make(_library.VolumeParams).block_size, 128)
+        self.assertEqual(_library.make(_library.VolumeParams).block_size, 0)
         self.assertEqual(_library.make(_library.DecodeParams).end_frame, 2**64 - 1)
 
 
@@ -643,6 +644,7 @@ class Targets(unittest.TestCase):
             {"max_error": -1},
             {"max_error": nan},
             {"effort": "hard"},
+            {"access": "rows"},
             {"profile": ""},
             {"transform": "dct"},
             {"block_size": 100},

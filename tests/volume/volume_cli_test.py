@@ -379,6 +379,33 @@ def check_kept_parts(folder):
     run("decode", coded, kept, "-y", code=0)
 
 
+def test_access(folder):
+    """`--access` chooses what is read at least; typed sizes stay; it is refused for videos."""
+    data = noise_volume((200, 180, 20), "uint8")
+    path, coded = os.path.join(folder, "access.nii"), os.path.join(folder, "access.tvl")
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+
+    def read(*options):
+        run("encode", path, coded, "-y", "--preset", "fast", *options)
+        run("verify", coded, "--against", path)
+        coding = json.loads(run("info", coded, "--json")[0])["coding"]
+        plan = json.loads(run("plan", coded, "--json", "--region", "70,70,9,50,45,5")[0])
+        return coding["block_size"], coding["gop_frames"], plan["bytes"] / os.path.getsize(coded), plan["rounds"]
+
+    whole, region = read("--access", "whole"), read("--access", "region")
+    check(whole[:2] == (128, 20) and read()[:2] == whole[:2], f"whole volumes: {whole}")
+    check(region[:2] == (64, 7) and region[2] < whole[2] / 2 and region[3] <= 2, f"regions: {region}, whole: {whole}")
+    check(read("--access", "slices")[:2] == (256, 4), "slices")
+    typed = read("--access", "region", "--block-size", 32, "--slab", 5)
+    check(typed[:2] == (32, 5), f"typed sizes: {typed}")
+    run("encode", path, coded, "-y", "--access", "boxes", code=2)
+    film = os.path.join(folder, "film.y4m")
+    with open(film, "wb") as f:
+        f.write(b"YUV4MPEG2 W16 H16 F25:1 Cmono\nFRAME\n" + bytes(256))
+    _, said = run("encode", film, coded, "-y", "--access", "region", code=2)
+    check("--access" in said, f"a film with --access: {said}")
+
+
 def test_regions_and_cuts(folder):
     data = noise_volume((300, 260, 20), "int16")
     path = os.path.join(folder, "wide.nii")
@@ -728,7 +755,7 @@ if len(sys.argv) > 2:
 else:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "again"))
-        for test in (test_nifti, test_parts_and_quality, test_regions_and_cuts, test_dicom, test_bad_input, test_fill_values, test_thumbnails,
+        for test in (test_nifti, test_parts_and_quality, test_access, test_regions_and_cuts, test_dicom, test_bad_input, test_fill_values, test_thumbnails,
                      test_standard_input_and_header, test_standard_input_and_verifying):
             test(folder)
 if failures:

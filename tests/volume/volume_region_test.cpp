@@ -9,6 +9,7 @@
 
 #include "tests/support/one_of.h"
 #include "tests/support/volume_coding_support.h"
+#include "trivelet/plan.h"
 
 namespace trivelet {
 namespace {
@@ -26,6 +27,63 @@ using test::make_scalars;
 using test::params_of;
 using test::VolumeBytes;
 using test::Way;
+
+/// Rounds and share of the bytes that a region takes by a plan.
+struct Taken {
+  int rounds = 0;
+  double share = 0;
+};
+
+Taken taken(const VolumeBytes& stream, const VoxelRegion& region) {
+  VolumeDecoderParams part;
+  part.region = region;
+  ReadPlan plan(stream.size(), part);
+  Taken t;
+  std::uint64_t bytes = 0;
+  for (std::vector<ByteRange> wanted = plan.next(); !wanted.empty(); wanted = plan.next(), ++t.rounds)
+    for (const ByteRange& r : wanted) {
+      plan.give(r.offset, stream.data() + r.offset, r.size);
+      bytes += r.size;
+    }
+  t.share = static_cast<double>(bytes) / static_cast<double>(stream.size());
+  return t;
+}
+
+// Blocks and slabs by what readers do; what is given stays. Small boxes are then read in two rounds.
+TEST(VolumeRegions, access_chooses_blocks_and_slabs) {
+  const VolumeDescription v{{VoxelType::kU8, false, 1}, 192, 192, 20, 1};
+  const VolumeBytes voxels = make_body(v, 0, 255);
+  struct Case {
+    VolumeAccess access;
+    VolumeEffort effort;
+    int block, slab;     // given; 0: not
+    int blocks, slices;  // expected
+  };
+  const Case cases[] = {{VolumeAccess::kWhole, VolumeEffort::kFast, 0, 0, 128, 20},
+                        {VolumeAccess::kSlices, VolumeEffort::kFast, 0, 0, 256, 4},
+                        {VolumeAccess::kRegion, VolumeEffort::kMedium, 0, 0, 64, 5},
+                        {VolumeAccess::kRegion, VolumeEffort::kFast, 0, 0, 64, 7},
+                        {VolumeAccess::kRegion, VolumeEffort::kFast, 128, 0, 128, 7},
+                        {VolumeAccess::kRegion, VolumeEffort::kFast, 0, 20, 64, 20}};
+  std::vector<Taken> box;
+  for (const Case& c : cases) {
+    VolumeEncoderParams params;
+    params.access = c.access;
+    params.effort = c.effort;
+    params.block_size = c.block;
+    if (c.slab > 0) params.slab = c.slab;
+    const Coded coded = encode(v, voxels, params, true);
+    MemorySource source(coded.bytes.data(), coded.bytes.size());
+    const StreamInfo info = VolumeDecoder(source, VolumeDecoderParams{}).stream();
+    EXPECT_EQ(info.block_size, c.blocks);
+    EXPECT_EQ(info.gop_frames, c.slices);
+    EXPECT_EQ(decode(coded.bytes).voxels, voxels);
+    box.push_back(taken(coded.bytes, {70, 70, 6, 48, 48, 5}));
+    EXPECT_LE(box.back().rounds, 2);
+  }
+  EXPECT_GT(box[0].share, 0.2);
+  EXPECT_LT(box[2].share, 0.12);
+}
 
 TEST(VolumeRegions, a_region_is_a_part_of_the_whole) {
   for (const std::uint64_t volumes : {1u, 3u}) {
