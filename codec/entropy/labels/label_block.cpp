@@ -73,48 +73,86 @@ struct Rows {
   }
   /// Whether all neighbours but those in the row are the same number, for all samples of the row.
   void find_alike(int width, std::uint8_t* alike) const {
-    for (int x = 0; x < width; ++x) {
+    constexpr int kAtOnce = 16;
+    const auto difference = [this](int x) {
       const int n = above[x];
-      const int differs = (before[x] ^ n) | (above[x - 1] ^ n) | (above[x + 1] ^ n) | (before[x + 1] ^ n) |
-                          (before_below[x] ^ n) | (above2[x] ^ n) | (before[x - 1] ^ n) | (before_above[x] ^ n) |
-                          (before_below[x + 1] ^ n) | (above[x + 2] ^ n) | (before2[x] ^ n) |
-                          (before_below[x - 1] ^ n) | (before_above[x + 1] ^ n);
-      alike[x] = differs == 0 ? 1 : 0;
+      return static_cast<std::int16_t>((before[x] ^ n) | (above[x - 1] ^ n) | (above[x + 1] ^ n) | (before[x + 1] ^ n) |
+                                       (before_below[x] ^ n) | (above2[x] ^ n) | (before[x - 1] ^ n) |
+                                       (before_above[x] ^ n) | (before_below[x + 1] ^ n) | (above[x + 2] ^ n) |
+                                       (before2[x] ^ n) | (before_below[x - 1] ^ n) | (before_above[x + 1] ^ n));
+    };
+    int x = 0;
+    for (; x + kAtOnce <= width; x += kAtOnce) {
+      std::int16_t differs[kAtOnce];  // its own memory, so that the loop is vectorised
+      for (int i = 0; i < kAtOnce; ++i) differs[i] = difference(x + i);
+      for (int i = 0; i < kAtOnce; ++i) alike[x + i] = differs[i] == 0 ? 1 : 0;
     }
+    for (; x < width; ++x) alike[x] = difference(x) == 0 ? 1 : 0;
   }
+};
+
+/// Which neighbours have the number, a bit each; four neighbours at a time, without a branch.
+std::uint32_t pattern_of(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
+  static_assert(kNeighbours == 16);
+  constexpr std::uint64_t kEach = 0x0001000100010001;
+  constexpr std::uint64_t kLow = 0x7fff * kEach;
+  // Bit 0 of lane i, which is bit 16 * i, goes to bit 48 + i.
+  constexpr std::uint64_t kGather = 1ull << 48 | 1ull << 33 | 1ull << 18 | 1ull << 3;
+  const std::uint64_t wanted = static_cast<std::uint16_t>(number) * kEach;
+  std::uint32_t pattern = 0;
+  for (std::size_t k = 0; k < kNeighbours; k += 4) {
+    std::uint64_t four = 0;
+    for (std::size_t i = 0; i < 4; ++i) four |= std::uint64_t{static_cast<std::uint16_t>(around[k + i])} << (16 * i);
+    const std::uint64_t differs = four ^ wanted;
+    const std::uint64_t equal = ~(((differs & kLow) + kLow) | differs) >> 15 & kEach;
+    pattern |= static_cast<std::uint32_t>(equal * kGather >> 48 & 15) << k;
+  }
+  return pattern;
+}
+
+/// What a pattern of eight neighbours is worth, for either half of them.
+constexpr auto kWorthOfByte = [] {
+  std::array<std::array<std::uint8_t, 256>, 2> table{};
+  for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t p = 0; p < 256; ++p)
+      for (std::size_t k = 0; k < 8; ++k)
+        if (p >> k & 1) table[half][p] = static_cast<std::uint8_t>(table[half][p] + kWorth[8 * half + k]);
+  return table;
+}();
+constexpr int worth_of(std::uint32_t pattern) { return kWorthOfByte[0][pattern & 255] + kWorthOfByte[1][pattern >> 8]; }
+constexpr int kMostWorth = worth_of((1u << kNeighbours) - 1);
+
+struct Candidate {
+  std::int16_t number = 0;
+  std::uint32_t pattern = 0;
 };
 
 /// The numbers of the neighbours, those worth most first; among equals in their order.
 struct Candidates {
-  std::array<std::int16_t, kNeighbours> number;
-  std::array<std::uint8_t, kNeighbours> worth;
+  std::array<Candidate, kNeighbours> all;
   int count = 0;
 
   explicit Candidates(const std::array<std::int16_t, kNeighbours>& around) {
-    for (std::size_t k = 0; k < kNeighbours; ++k) {
-      std::size_t i = 0;
-      while (i < static_cast<std::size_t>(count) && number[i] != around[k]) ++i;
-      if (i == static_cast<std::size_t>(count)) {
-        number[i] = around[k];
-        worth[i] = 0;
-        ++count;
+    std::array<int, kNeighbours> worth;
+    for (std::uint32_t left = (1u << kNeighbours) - 1; left != 0;) {
+      const std::int16_t number = around[static_cast<std::size_t>(std::countr_zero(left))];
+      const Candidate c{number, pattern_of(around, number)};
+      left &= ~c.pattern;
+      const int w = worth_of(c.pattern);
+      if (count >= kMostCandidates && w <= worth[kMostCandidates - 1]) continue;
+      auto i = static_cast<std::size_t>(count++);
+      for (; i > 0 && worth[i - 1] < w; --i) {
+        worth[i] = worth[i - 1];
+        all[i] = all[i - 1];
       }
-      worth[i] = static_cast<std::uint8_t>(worth[i] + kWorth[k]);
+      worth[i] = w;
+      all[i] = c;
+      // No other number can be worth more than the last candidate.
+      if (count >= kMostCandidates && worth_of(left) <= worth[kMostCandidates - 1]) break;
     }
-    for (std::size_t i = 1; i < static_cast<std::size_t>(count); ++i)
-      for (std::size_t j = i; j > 0 && worth[j - 1] < worth[j]; --j) {
-        std::swap(worth[j - 1], worth[j]);
-        std::swap(number[j - 1], number[j]);
-      }
     count = std::min(count, kMostCandidates);
   }
 };
-
-std::uint32_t pattern_of(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
-  std::uint32_t pattern = 0;
-  for (std::size_t k = 0; k < kNeighbours; ++k) pattern |= static_cast<std::uint32_t>(around[k] == number) << k;
-  return pattern;
-}
 
 /// Codes or decodes a block.
 template <class Bits>
@@ -156,15 +194,27 @@ struct BlockCoder {
   }
 
   std::int16_t code_among(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
+    // Nearly always a number that is worth more than all others together.
+    const Candidate left{around[0], pattern_of(around, around[0])};
+    if (2 * worth_of(left.pattern) > kMostWorth) {
+      if (is_first(left, number)) return left.number;
+      return code_other(Candidates(around), number);
+    }
     const Candidates candidates(around);
-    const std::int16_t first = candidates.number[0];
-    const std::uint32_t first_pattern = pattern_of(around, first);
-    if (decide(model.first[first_pattern], model.first_near[low_bits(first_pattern, kNear)], number == first))
-      return first;
+    if (is_first(candidates.all[0], number)) return candidates.all[0].number;
+    return code_other(candidates, number);
+  }
+
+  bool is_first(const Candidate& first, std::int16_t number) {
+    return decide(model.first[first.pattern], model.first_near[low_bits(first.pattern, kNear)], number == first.number);
+  }
+
+  /// A number that is not the first candidate.
+  std::int16_t code_other(const Candidates& candidates, std::int16_t number) {
+    const auto [first, first_pattern] = candidates.all[0];
     if (sample_bits == 1) return code_number(number, first);
     for (int i = 1; i < candidates.count; ++i) {
-      const std::int16_t candidate = candidates.number[static_cast<std::size_t>(i)];
-      const std::uint32_t pattern = pattern_of(around, candidate);
+      const auto [candidate, pattern] = candidates.all[static_cast<std::size_t>(i)];
       const auto of = static_cast<std::uint32_t>(i - 1);
       const std::uint32_t many = (of << kNear | low_bits(pattern, kNear)) << kNear | low_bits(first_pattern, kNear);
       const std::uint32_t few =
