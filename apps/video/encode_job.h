@@ -33,6 +33,7 @@ class HeadSink final : public ByteSink {
     head_.insert(head_.end(), p, p + std::min(size, kMost - std::min(kMost, head_.size())));
     sink_.write(data, size);
   }
+  void end_packet(const PacketInfo& packet) override { sink_.end_packet(packet); }
   /// Skips bytes that another process writes into the file.
   void skip(std::uint64_t bytes) { file_->seek(file_->position() + bytes); }
   /// What was written first.

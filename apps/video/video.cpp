@@ -293,6 +293,7 @@ class PlainOutput final : public io::StreamOutput {
  public:
   PlainOutput(const std::string& path, bool overwrite) : file_(path, overwrite) {}
   void write(const void* data, std::size_t size) override { file_.write(data, size); }
+  void end_packet(const PacketInfo& packet) override { file_.end_packet(packet); }
   void finish() override {
     if (file_.seekable()) file_.seek(file_.position());  // writes out what is buffered
   }

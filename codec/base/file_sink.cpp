@@ -286,6 +286,10 @@ void FileSink::write(const void* data, std::size_t size) {
   s.position += size;
 }
 
+void FileSink::end_packet(const PacketInfo&) {
+  if (!state_->seekable) state_->flush();
+}
+
 bool FileSink::seekable() const { return state_->seekable; }
 
 std::uint64_t FileSink::position() const { return state_->position; }

@@ -101,6 +101,8 @@ class FileSink final : public ByteSink {
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;
   void write(const void* data, std::size_t size) override;
+  /// Writes out what is buffered where readers may wait for it: to pipes, sockets and devices.
+  void end_packet(const PacketInfo&) override;
   /// False for pipes, terminals and other places that take bytes in order only.
   bool seekable() const;
   /// Where the next write goes, in bytes from the start.

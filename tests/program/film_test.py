@@ -10,6 +10,7 @@ nothing. Broken files end in one error. Skipped without ffmpeg.
 import json
 import os
 import random
+import select
 import shutil
 import socket
 import struct
@@ -617,6 +618,21 @@ def test_waiting(folder: Path) -> None:
         check(process.wait() == 0 and got == whole, f"a {kind} that does not block: {len(got)} of {len(whole)} bytes, {said}")
 
 
+def test_live() -> None:
+    """The packet of a GOP leaves a pipe as soon as it is made, however small it is."""
+    frame = b"FRAME\n" + bytes([90]) * (64 * 48) + bytes([128]) * (64 * 48 // 2)
+    command = [program.path, "encode", "-", "-", "--gop", "4", "--preset", "fast", "--quiet"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg\n" + 5 * frame)
+    process.stdin.flush()
+    got = b""
+    while b"Gop " not in got and select.select([process.stdout], [], [], 30)[0]:
+        got += os.read(process.stdout.fileno(), 1 << 16)
+    check(b"Gop " in got, "the first GOP waited for more")
+    process.communicate()
+    check(process.returncode == 0, f"encoding from a pipe that stays open ended with {process.returncode}")
+
+
 def test_times(folder: Path, film: Path) -> None:
     """Frames by their times, and targets by the time that they last."""
     uneven = folder / "uneven.mkv"
@@ -957,6 +973,7 @@ def main() -> int:
         test_words(folder, film)
         test_copies(folder, film)
         test_waiting(folder)
+        test_live()
         test_times(folder, film)
         test_choice(folder, film)
         test_boxes(folder, film)
