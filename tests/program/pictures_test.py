@@ -531,6 +531,24 @@ def test_pnm(folder: Path) -> None:
     run("encode", path, coded, "-y", code=4)
 
 
+def test_bilevel(folder: Path) -> None:
+    """Pictures in black and white become such files again; what has greys is refused."""
+    bits, coded = bytes([0xA5, 0x80, 0x3C, 0, 0xFF, 0x80]), folder / "bilevel.tvl"  # nine pixels a line, 1 is black
+    (folder / "bits.pbm").write_bytes(b"P4\n9 3\n" + bits)
+    run("encode", folder / "bits.pbm", coded, "-y", "--lossless")
+    for options in ([], ["--pix-fmt", "auto"]):
+        run("decode", coded, folder / "again.pbm", "-y", *options)
+        check((folder / "again.pbm").read_bytes() == b"P4\n9 3\n" + bits, f"black and white {options}")
+    ffmpeg("-i", folder / "bits.pbm", folder / "bits.xbm")
+    run("decode", coded, folder / "again.xbm", "-y")
+    wanted, found = (ffmpeg("-i", folder / name, "-pix_fmt", "gray", "-f", "md5", "-").stdout for name in ("bits.xbm", "again.xbm"))
+    check(wanted == found, "black and white in XBM")
+    (folder / "greys.pgm").write_bytes(b"P5\n4 1\n255\n\0\xff\x80\xff")
+    run("encode", folder / "greys.pgm", coded, "-y", "--lossless")
+    said = run("decode", coded, folder / "greys.pbm", "-y", code=5)
+    check("holds black and white only" in said and not (folder / "greys.pbm").exists(), f"greys in PBM: {said}")
+
+
 def test_odd_depths(folder: Path) -> None:
     """Of depths for which FFmpeg has no pixels, --pix-fmt writes wider ones, with values times a power of two."""
     coded, out, raw = folder / "deep.tvl", folder / "deep.mkv", folder / "deep.raw"
@@ -628,6 +646,7 @@ def main() -> int:
         test_misread(folder)
         test_bgra(folder)
         test_pnm(folder)
+        test_bilevel(folder)
         test_odd_depths(folder)
         test_bmp(folder)
         test_damaged(folder)

@@ -94,6 +94,10 @@ AVPixelFormat planar_av_format(const PixelFormat& format);
 AVPixelFormat find_av_format(const PixelFormat& format, bool full_range, const AVPixelFormat* candidates);
 /// The inverse of unpack(), for formats of find_av_format().
 void pack(const Gop& gop, int index, AVFrame& frame);
+/// True for pixels of one bit, black or white (PBM, XBM).
+bool is_bilevel(AVPixelFormat format);
+/// pack() of grey samples of 8 bits into pixels of one bit. False where one is neither 0 nor 255.
+bool pack_bilevel(const Gop& gop, int index, AVFrame& frame);
 
 /// What `stream` or its first frame says of HDR: the display it was mastered on and its light level, and back.
 Metadata hdr_of(const AVStream& stream, const AVFrame& frame);

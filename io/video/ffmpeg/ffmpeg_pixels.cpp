@@ -240,4 +240,22 @@ void pack(const Gop& gop, int index, AVFrame& frame) {
   }
 }
 
+bool is_bilevel(AVPixelFormat format) { return format == AV_PIX_FMT_MONOWHITE || format == AV_PIX_FMT_MONOBLACK; }
+
+bool pack_bilevel(const Gop& gop, int index, AVFrame& frame) {
+  const VolumeView view = gop.plane(0);
+  const bool inverted = frame.format == AV_PIX_FMT_MONOWHITE;
+  for (int y = 0; y < view.shape.height; ++y) {
+    const std::byte* src = view.row(index, y);
+    std::uint8_t* dst = frame.data[0] + static_cast<std::ptrdiff_t>(y) * frame.linesize[0];
+    std::fill_n(dst, (view.shape.width + 7) / 8, std::uint8_t{0});
+    for (int x = 0; x < view.shape.width; ++x) {
+      const auto value = std::to_integer<unsigned>(src[x]);
+      if (value != 0 && value != 255) return false;
+      if ((value == 255) != inverted) dst[x / 8] = static_cast<std::uint8_t>(dst[x / 8] | 0x80 >> x % 8);
+    }
+  }
+  return true;
+}
+
 }  // namespace trivelet::io

@@ -33,6 +33,7 @@ struct Choice {
   AVPixelFormat pixels = AV_PIX_FMT_NONE;
   bool one_picture = false;  ///< a still image format
   bool few_colours = false;  ///< `pixels` has fewer than the frames: those of a GIF
+  bool bilevel = false;      ///< `pixels` has one bit
 };
 
 /// The format among `candidates` most like `format`: the same planes, more bits if possible. "" when there is none.
@@ -126,6 +127,13 @@ void choose_pixels(Choice& choice, const VideoInfo& info, const WriterOptions& o
     choice.pixels = AV_PIX_FMT_RGB8;
     choice.few_colours = true;
   }
+  // Samples of pictures in black and white are 0 and 255.
+  const AVPixelFormat* only = choice.codec->pix_fmts;
+  if (choice.pixels == AV_PIX_FMT_NONE && info.format == PixelFormat{.model = ColourModel::kGrey} && only != nullptr &&
+      is_bilevel(*only)) {
+    choice.pixels = *only;
+    choice.bilevel = true;
+  }
 }
 
 Choice choose(const std::string& path, const VideoInfo& info, const std::string& muxer_name,
@@ -202,6 +210,9 @@ class FfmpegWriter final : public FrameWriter {
     if (av_frame_make_writable(frame_.get()) < 0) throw std::bad_alloc();
     if (choice_.few_colours)
       pack_few_colours(gop, index);
+    else if (choice_.bilevel)
+      require(pack_bilevel(gop, index, *frame_), ErrorKind::kUnsupported,
+              at_frame() + ": " + choice_.codec->name + " holds black and white only, not greys; .png and .pgm do");
     else
       pack(gop, index, *frame_);
     const FrameTime time = next_time(gop.times()[static_cast<std::size_t>(index)]);
