@@ -165,6 +165,19 @@ def test_dates(folder: Path) -> None:
     check("no place for creation_time '2020-01-02T02:04:05" in said and "of track 0" in said, f"dates, to .mkv: {said}")
 
 
+def test_one_track(folder: Path) -> None:
+    """That the only track is the default, and that RGB has no matrix and full range, need no place in a container."""
+    film, stream = folder / "one.mkv", folder / "one.tvl"
+    for pixels in ("gbrp", "yuv420p"):
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.1", "-pix_fmt", pixels, "-color_range", "pc",
+               "-c:v", "ffv1", "-disposition:v", "default", film)  # fmt: skip
+        run("encode", film, stream, *FAST)
+        for suffix in ("avi", "gif") if pixels == "gbrp" else ("avi",):
+            said = run("decode", stream, folder / f"one.{suffix}", "-y", "--pix-fmt", "auto")
+            check("flag default" not in said and "'gbr'" not in said, f"{pixels} to .{suffix}: {said}")
+            check(("color_range 'pc'" in said) == (pixels == "yuv420p"), f"range of {pixels} to .{suffix}: {said}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -176,6 +189,7 @@ def main() -> int:
             outputs = ("mkv", "nut") if container == "ts" else ("mkv", "mp4", "mov", "nut")
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
         test_dates(Path(name))
+        test_one_track(Path(name))
         if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
             test_programs(Path(name))
     print(f"{len(failures)} failures")

@@ -132,8 +132,13 @@ WantedFields::Tags WantedFields::colour_of(const AVCodecParameters& codec) {
   const auto add = [&all](const char* name, bool is_known, const char* value) {
     if (is_known && value != nullptr) all.emplace_back(name, value);
   };
-  add("color_range", codec.color_range != AVCOL_RANGE_UNSPECIFIED, av_color_range_name(codec.color_range));
-  add("color_space", codec.color_space != AVCOL_SPC_UNSPECIFIED, av_color_space_name(codec.color_space));
+  // RGB has no matrix, and is of full range where a file says nothing.
+  const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(codec.format));
+  const bool is_rgb = format != nullptr && (format->flags & AV_PIX_FMT_FLAG_RGB) != 0;
+  add("color_range", codec.color_range != AVCOL_RANGE_UNSPECIFIED && !(is_rgb && codec.color_range == AVCOL_RANGE_JPEG),
+      av_color_range_name(codec.color_range));
+  add("color_space", codec.color_space != AVCOL_SPC_UNSPECIFIED && !(is_rgb && codec.color_space == AVCOL_SPC_RGB),
+      av_color_space_name(codec.color_space));
   add("color_transfer", codec.color_trc != AVCOL_TRC_UNSPECIFIED, av_color_transfer_name(codec.color_trc));
   add("color_primaries", codec.color_primaries != AVCOL_PRI_UNSPECIFIED,
       av_color_primaries_name(codec.color_primaries));
@@ -186,7 +191,9 @@ std::string WantedFields::lost(const std::string& path) const {
     const AVStream& stream = *found->streams[i];
     const std::string where = " of track " + std::to_string(i);
     add(not_in(track.tags, tags_of(stream.metadata), where, date != tags_.end() ? date->second : ""));
-    const std::string flags = flags_to_text(track.disposition & ~stream.disposition);
+    // A track that is alone is the default, whatever the file says.
+    const int implied = tracks_.size() == 1 ? AV_DISPOSITION_DEFAULT : 0;
+    const std::string flags = flags_to_text(track.disposition & ~stream.disposition & ~implied);
     if (!flags.empty()) add((flags.find('+') == std::string::npos ? "flag " : "flags ") + flags + where);
     // What the container does not say of colours, the codec may.
     std::string colours = not_in(track.colour, colour_of(*stream.codecpar), where, "");
