@@ -91,6 +91,29 @@ def test_named(folder: Path) -> None:
     check("Dolby Vision" in told.partition('"warnings"')[2], f"info: {told}")
 
 
+def with_time_codes(stream: bytes) -> bytes:
+    """H.264 with the time code 01:02:03:04 before each picture (ITU-T H.264, D.1.3: picture timing SEI message)."""
+    fields = ((0, 4), (1, 1), (0, 2), (0, 1), (0, 5), (1, 1), (0, 1), (0, 1), (4, 8), (3, 6), (2, 6), (1, 5), (0x555555, 24))
+    text = "".join(f"{value:0{size}b}" for value, size in fields) + "1"
+    timing = int(text.ljust(72, "0"), 2).to_bytes(9, "big")
+    out = b""
+    for unit in stream.replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]:
+        kind = unit[0] & 31
+        out += b"\0\0\0\1\6\1\x09" + timing + b"\x80" if kind in (1, 5) else b""
+        out += b"\0\0\0\1" + unit if kind != 6 else b""
+    return out
+
+
+def test_time_codes(folder: Path) -> None:
+    plain, coded = folder / "plain.h264", folder / "codes.h264"
+    params = "pic-struct=1:slices=1:bframes=0"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=0.4", "-c:v", "libx264", "-x264-params", params, plain)
+    coded.write_bytes(with_time_codes(plain.read_bytes()))
+    check("left out" not in run("encode", plain, folder / "codes.tvl", *EXACT), "a film without time codes")
+    said = run("encode", coded, folder / "codes.tvl", *EXACT)
+    check("left out: time codes of pictures" in said, f"time codes: {said}")
+
+
 def test_times_in_disorder(folder: Path) -> None:
     """Two pictures of MP4 change places by the offsets of their times alone; the decoder leaves them as they were."""
     film, coded = folder / "times.mp4", folder / "times.tvl"
@@ -215,6 +238,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_alpha(Path(name))
         test_named(Path(name))
+        if knows("-encoders", "libx264"):
+            test_time_codes(Path(name))
         test_encrypted(Path(name))
         test_long_box(Path(name))
         test_damaged_header(Path(name))

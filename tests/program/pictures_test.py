@@ -453,6 +453,9 @@ def test_left_out(folder: Path) -> None:
         "aspect.jpg": (jfif(0, 3, 2, folder), ""),  # kept as the shape of a pixel
         "usual.jpg": (jfif(1, 72, 72, folder), ""),
         "dense.png": (png((b"pHYs", struct.pack(">IIB", 11811, 11811, 1))), "density (300 dpi)"),
+        "wide.png": (png((b"cHRM", struct.pack(">8I", 31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000))),
+                     "the chromaticities of its colours"),
+        "usual.png": (png((b"cHRM", struct.pack(">8I", 31269, 32899, 63999, 33001, 30000, 60000, 15000, 5999))), ""),
         "dense.tif": (tiff(1, {282: [(600, 2)], 283: [(300, 1)], 296: 2}), "density (300 dpi)"),
         "metric.tif": (tiff(1, {282: [(100, 1)], 283: [(50, 1)], 296: 3}, ">"), "density (254x127 dpi)"),
         "usual.tif": (tiff(1, {282: [(1, 1)], 283: [(1, 1)], 296: 1}), ""),

@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+extern "C" {
+#include <libavutil/mastering_display_metadata.h>
+}
 
 namespace trivelet::io {
 
@@ -49,6 +54,26 @@ std::string name_of(AVPacketSideDataType type) {
   return name != nullptr ? name : "side data of type " + std::to_string(static_cast<int>(type));
 }
 
+/// What a file says of the colours of a display alone, without its luminances, or of these alone: no stream has a place
+/// for a part. "" if it says nothing, both, or the primaries that sRGB and Rec. ITU-R BT.709 have (PNG's cHRM chunk).
+std::string part_of_display(const AVStream& stream, const AVFrame& first) {
+  const std::uint8_t* data = av_stream_get_side_data(&stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, nullptr);
+  const AVFrameSideData* beside = av_frame_get_side_data(&first, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA);
+  if (data == nullptr && beside != nullptr) data = beside->data;
+  const auto* display = reinterpret_cast<const AVMasteringDisplayMetadata*>(data);
+  if (display == nullptr || (display->has_primaries != 0) == (display->has_luminance != 0)) return "";
+  if (display->has_luminance != 0) return "the luminances of the mastering display";
+  constexpr double kUsual[4][2] = {{0.64, 0.33}, {0.30, 0.60}, {0.15, 0.06}, {0.3127, 0.3290}};
+  constexpr double kRounded = 0.0006;  // files have three digits
+  bool is_usual = true;
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t xy = 0; xy < 2; ++xy) {
+      const AVRational said = i < 3 ? display->display_primaries[i][xy] : display->white_point[xy];
+      is_usual = is_usual && said.den != 0 && std::abs(av_q2d(said) - kUsual[i][xy]) < kRounded;
+    }
+  return is_usual ? "" : "the chromaticities of its colours";
+}
+
 }  // namespace
 
 const AVCodec* decoder_with_alpha(const AVStream& stream, const AVCodec* usual) {
@@ -70,15 +95,17 @@ std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& 
     const auto type = static_cast<AVPacketSideDataType>(i);
     if (!is_kept_or_of_coding(type) && av_stream_get_side_data(&stream, type, nullptr) != nullptr) add(name_of(type));
   }
-  constexpr std::array<std::pair<AVFrameSideDataType, const char*>, 6> kOfPictures = {
+  constexpr std::array<std::pair<AVFrameSideDataType, const char*>, 7> kOfPictures = {
       {{AV_FRAME_DATA_A53_CC, "closed captions"},
        {AV_FRAME_DATA_DYNAMIC_HDR_PLUS, "HDR10+"},
        {AV_FRAME_DATA_DOVI_METADATA, "Dolby Vision"},
        {AV_FRAME_DATA_SPHERICAL, "that the picture is a sphere"},
        {AV_FRAME_DATA_STEREO3D, "that the picture is stereoscopic"},
+       {AV_FRAME_DATA_S12M_TIMECODE, "time codes of pictures"},
        {AV_FRAME_DATA_AFD, "active format"}}};
   for (const auto& [type, name] : kOfPictures)
     if (av_frame_get_side_data(&first, type) != nullptr) add(name);
+  if (const std::string part = part_of_display(stream, first); !part.empty()) add(part);
   return names;
 }
 
