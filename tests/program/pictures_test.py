@@ -621,6 +621,11 @@ def test_damaged(folder: Path) -> None:
         check("is damaged or missing" in said and not coded.exists(), f"a scan damaged at {place}: {said}")
         path.write_bytes(whole[:at])
         run("encode", path, coded, "-y", code=4)
+    # Decoders return -1 for such a picture, which is no error of the system (exit code 3).
+    screen, image = struct.pack("<HHBBB", 4, 4, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff", struct.pack("<BHHHHB", 0x2C, 0, 0, 4, 4, 0)
+    (folder / "codes.gif").write_bytes(b"GIF89a" + screen + image + b"\x0d\4\x84\x8f\xa9\xcb\0;")
+    said = run("encode", folder / "codes.gif", coded, "-y", code=4)
+    check("is damaged or missing" in said, f"codes of 13 bits in a GIF: {said}")
     nested = folder / "nested.jp2"  # boxes in boxes, deeper than any stack
     count = 200_000
     boxes = b"".join(struct.pack(">I4s", 8 * (count - i), b"jp2h") for i in range(count))

@@ -466,6 +466,8 @@ void PictureDecoder::send_packet() {
 /// Throws if FFmpeg failed or concealed samples. Decoder threads work ahead, so the damage may be in one of the next
 /// frames; with recover_ it is that of the last packet.
 void PictureDecoder::check_damage(int code) {
+  // Some decoders return -1 for damage, as EPERM is called; errors of the system come from our own bytes.
+  if (code == AVERROR(EPERM)) code = AVERROR_INVALIDDATA;
   std::string reason = log_.take();
   const bool concealed = log_.take_concealed();
   if (code >= 0 && before_begin_) return;
