@@ -250,6 +250,11 @@ def test_bgra(folder: Path) -> None:
         check(raw.read_bytes() == wanted, f"{name}: {raw.read_bytes().hex()}, not {wanted.hex()}")
         is_opaque = "gbrap" not in run("info", coded, "--json")
         check(is_opaque == (form == "rgb24"), f"{name}: alpha")
+    constant = targa(0)[:18] + b"\1\2\3\0" * 6
+    for data, is_named in ((targa(0), True), (constant, False), (targa(8), False)):
+        (folder / "fourth.tga").write_bytes(data)
+        said = run("encode", folder / "fourth.tga", coded, "-y", "--lossless")
+        check(("left out: the fourth byte of pixels" in said) == is_named, f"a fourth byte that varies: {said}")
     (folder / "a.blp").write_bytes(b"BLP1" + bytes(160) + jpeg(1, folder))
     check("a BLP picture" in run("encode", folder / "a.blp", coded, "-y", code=5), "BLP")
 
@@ -599,6 +604,7 @@ def test_bmp(folder: Path) -> None:
     for name, header, bits, masks, code in (
         ("usual", 40, 32, (0xFF0000, 0xFF00, 0xFF), 0), ("alpha", 56, 32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000), 0),
         ("ten bits", 56, 32, (0x3FF00000, 0xFFC00, 0x3FF, 0xC0000000), 5), ("V5", 124, 32, (0xFF00, 0xFF0000, 0xFF, 0), 5),
+        ("four each", 56, 16, (0xF00, 0xF0, 0xF, 0xF000), 0), ("no alpha", 56, 16, (0xF00, 0xF0, 0xF, 0), 0),
         ("high nibbles", 40, 16, (0xF000, 0xF00, 0xF0), 5), ("none", 40, 32, (0, 0, 0), 4),
         ("one in the other", 40, 32, (0xFF00, 0xFF00, 0xFF), 4), ("Huffman", 64, 1, (0, 0, 0), 5)):  # fmt: skip
         head = struct.pack("<IiiHHIIiiII", header, 4, 4, 1, bits, 3, 64, 0, 0, 0, 0) + struct.pack(f"<{len(masks)}I", *masks)
@@ -606,6 +612,7 @@ def test_bmp(folder: Path) -> None:
         path.write_bytes(struct.pack("<2sIHHI", b"BM", 78 + len(head), 0, 0, 14 + len(head)) + head + bytes(range(64)))
         said = run("encode", path, coded, "-y", code=code)
         check(("which FFmpeg does not read" in said) == (code == 5), f"bits of colours, {name}: {said}")
+        check(("left out: transparency" in said) == (name == "four each"), f"bits of alpha, {name}: {said}")
 
 
 def test_damaged(folder: Path) -> None:

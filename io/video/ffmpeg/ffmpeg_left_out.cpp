@@ -490,6 +490,17 @@ PictureFile describe_fits(const InputBytes& file) {
   return picture;
 }
 
+/// Whether a program has put something into the bytes that are no colour.
+bool fourth_bytes_vary(const AVFrame& frame) {
+  const std::uint8_t first = frame.data[0][3];
+  for (int y = 0; y < frame.height; ++y)
+    for (int x = 0; x < frame.width; ++x)
+      if (frame.data[0][static_cast<std::ptrdiff_t>(y) * frame.linesize[0] + 4 * static_cast<std::ptrdiff_t>(x) + 3] !=
+          first)
+        return true;
+  return false;
+}
+
 }  // namespace
 
 void name_density(double across, double down, PictureFile& picture) {
@@ -616,6 +627,8 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   if (coded.codec_id == AV_CODEC_ID_PHOTOCD) all.emplace_back("Photo CD's colours (YCC), of which FFmpeg makes YCbCr");
   if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
     all.emplace_back("the sixteenth bit of pixels");
+  if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_BGR0 && fourth_bytes_vary(frame))
+    all.emplace_back("the fourth byte of pixels, which is not said to be transparency");
   // Films have texts at frames, too (the time code of MPEG-2): only what is a picture is looked at.
   const auto is_called = [&demuxer](std::string_view name) { return demuxer.find(name) != std::string::npos; };
   if (!is_called("image2") && !is_called("_pipe") && !is_called("apng")) return all;

@@ -79,7 +79,11 @@ void find_unread(const BmpBytes& bytes, PictureFile& picture) {
     picture.unread = "a BMP picture of OS/2 in Huffman's code";
     picture.misread = true;
   } else if (coding == kMasks) {
+    constexpr std::uint32_t kV3Header = 56;
     const Masks masks = {bytes.number(54, 4), bytes.number(58, 4), bytes.number(62, 4)};
+    // FFmpeg's pixels of 16 bits have none.
+    if (bits == 16 && bytes.number(14, 4) >= kV3Header && bytes.number(66, 4) != 0)
+      picture.left_out.emplace_back("transparency (some of the sixteen bits of pixels)");
     if (is_usual(masks, bits) || !is_possible(masks)) return;
     std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), "%X, %X and %X", masks[0], masks[1], masks[2]);
