@@ -16,7 +16,7 @@ constexpr int kRegionBlock = 64;
 constexpr int kWaveletRegionBlock = 32;  // whose reader needs coefficients around the region, too
 constexpr int kWaveletSlab = 32;
 constexpr int kLargeSlab = 32;
-constexpr std::uint64_t kFewSlices = 64;
+constexpr std::uint64_t kSlicesForLargeSlabs = 64;
 constexpr std::uint64_t kMixedVoxels = std::uint64_t{1} << 24;  // more take long to decode (4 MB/s)
 constexpr std::uint64_t kParts = 10;                            // slabs of a volume, about
 constexpr std::uint64_t kMostSlab = 16;
@@ -44,7 +44,7 @@ Blocks blocks_for_regions(const VolumeDescription& volume, const VolumeEncoderPa
   if (p.effort == VolumeEffort::kSlow || mixes_for_regions(volume, p))
     return {kRegionBlock, fine_slab(volume.slices, 6)};
   // Tables need 2^17 samples.
-  if (volume.slices < kFewSlices) return {2 * kRegionBlock, fine_slab(volume.slices, 8)};
+  if (volume.slices < kSlicesForLargeSlabs) return {2 * kRegionBlock, fine_slab(volume.slices, 8)};
   return {kRegionBlock, kLargeSlab};
 }
 

@@ -12,8 +12,8 @@ namespace trivelet {
 
 namespace {
 
-constexpr int kRowStep = 3;  // every third row is looked at, another third in each slice
-constexpr int kMargin = 2;   // rows and columns at the edge that are not
+constexpr int kRowsApart = 3;  // every third row is looked at, another third in each slice
+constexpr int kMargin = 2;     // rows and columns at the edge that are not
 
 /// The bits of symbols that are coded with their frequencies; each symbol in use takes some to be learnt.
 double entropy(const std::uint32_t* counts, std::size_t symbols, double bits_learnt) {
@@ -124,7 +124,7 @@ SizeByKind estimate_block(const VolumeView& plane, int bits, int top, int left, 
   const auto row = [&](int z, int y) { return reinterpret_cast<const T*>(plane.row(z, y)); };
   const bool stacked = plane.shape.frames > 1;
   for (int z = stacked ? 1 : 0; z < plane.shape.frames; ++z)
-    for (int y = std::max(top, kMargin) + z % kRowStep; y < bottom; y += kRowStep) {
+    for (int y = std::max(top, kMargin) + z % kRowsApart; y < bottom; y += kRowsApart) {
       // A slice alone takes the rows above for the slice before.
       const T* before = stacked ? row(z - 1, y) : row(z, y - 1);
       const T* before_above = stacked ? row(z - 1, y - 1) : row(z, y - 2);
