@@ -106,6 +106,8 @@ class PnmReader final : public FrameReader {
       value = std::max<std::int64_t>(value, 0) * 10 + (c - '0');
       c = next_char();
     }
+    if (c == '#')  // a comment ends the number, and the end of its line the comment
+      while (c != '\n' && c != '\r') c = next_char();
     require(value >= 0 && is_space(c), ErrorKind::kBadStream,
             source_->name() + ": picture " + std::to_string(frame_) + " has no valid " + what + " in its header");
     return static_cast<int>(value);

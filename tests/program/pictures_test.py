@@ -255,8 +255,24 @@ def test_bgra(folder: Path) -> None:
         (folder / "fourth.tga").write_bytes(data)
         said = run("encode", folder / "fourth.tga", coded, "-y", "--lossless")
         check(("left out: the fourth byte of pixels" in said) == is_named, f"a fourth byte that varies: {said}")
+    for kind in (3, 11):
+        grey = bytes([0, 0, kind]) + bytes(9) + struct.pack("<HHBB", 3, 2, 16, 0x28) + pixels
+        (folder / "grey.tga").write_bytes(grey)
+        said = run("encode", folder / "grey.tga", coded, "-y", code=5)
+        check("a Targa picture of grey with transparency" in said, f"Targa of two samples: {said}")
     (folder / "a.blp").write_bytes(b"BLP1" + bytes(160) + jpeg(1, folder))
     check("a BLP picture" in run("encode", folder / "a.blp", coded, "-y", code=5), "BLP")
+
+
+def test_comments(folder: Path) -> None:
+    """A comment of a PNM file may follow a number at once."""
+    coded, raw = folder / "comment.tvl", folder / "comment.raw"
+    samples = bytes(range(30, 42))
+    for header in (b"P6\n2 2# two\n255\n", b"P6#\n2#two\n2 255#\n", b"P6\n2 #two\n2\n255\n"):
+        (folder / "comment.ppm").write_bytes(header + samples)
+        run("encode", folder / "comment.ppm", coded, "-y", "--lossless")
+        run("decode", coded, raw, "-y", "--format", "raw", "--pix-fmt", "rgb24")
+        check(raw.read_bytes() == samples, f"{header!r}: {raw.read_bytes().hex()}")
 
 
 def jfif(unit: int, across: int, down: int, folder: Path) -> bytes:
@@ -660,6 +676,7 @@ def main() -> int:
         test_names(folder)
         test_misread(folder)
         test_bgra(folder)
+        test_comments(folder)
         test_pnm(folder)
         test_bilevel(folder)
         test_odd_depths(folder)

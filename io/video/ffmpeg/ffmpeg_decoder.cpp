@@ -423,12 +423,21 @@ void PictureDecoder::note_sent(const AVPacket& packet) {
 
 /// Throws for pictures out of which FFmpeg makes others.
 void PictureDecoder::refuse_misread() const {
-  const bool is_tiff = codec_->codec_id == AV_CODEC_ID_TIFF;
-  if (!is_tiff && codec_->codec_id != AV_CODEC_ID_PSD) return;
-  const std::string misread = is_tiff ? misread_tiff(*packet_) : misread_psd(*packet_);
-  require(misread.empty(), ErrorKind::kUnsupported,
-          name_ + ": a " + (is_tiff ? "TIFF" : "Photoshop") + " picture " + misread +
-              ", which FFmpeg reads wrong; write it as PNG or " + (is_tiff ? "plain TIFF" : "TIFF") + " first");
+  struct Kind {
+    AVCodecID codec;
+    const char *name, *instead;
+    std::string (*misread)(const AVPacket&);
+  };
+  static constexpr Kind kKinds[] = {{AV_CODEC_ID_TIFF, "TIFF", "plain TIFF", misread_tiff},
+                                    {AV_CODEC_ID_PSD, "Photoshop", "TIFF", misread_psd},
+                                    {AV_CODEC_ID_TARGA, "Targa", "TIFF", misread_targa}};
+  for (const Kind& kind : kKinds) {
+    if (codec_->codec_id != kind.codec) continue;
+    const std::string misread = kind.misread(*packet_);
+    require(misread.empty(), ErrorKind::kUnsupported,
+            name_ + ": a " + kind.name + " picture " + misread + ", which FFmpeg reads wrong; write it as PNG or " +
+                kind.instead + " first");
+  }
 }
 
 /// Sends one packet of our stream to the decoder, or the end.

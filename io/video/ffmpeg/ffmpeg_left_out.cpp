@@ -576,6 +576,12 @@ std::string misread_psd(const AVPacket& packet) {
   return {};
 }
 
+std::string misread_targa(const AVPacket& packet) {
+  constexpr int kHeader = 18, kGrey = 3, kPacked = 8, kBits = 16;
+  if (packet.size < kHeader || (packet.data[2] & ~kPacked) != kGrey || packet.data[16] != kBits) return {};
+  return "of grey with transparency";  // FFmpeg takes the two bytes for a colour of 15 bits
+}
+
 std::string misread_tiff(const AVPacket& packet) {
   constexpr std::uint64_t kVersionOfDng = 50706, kTileWidth = 322, kCompression = 259, kFillOrder = 266, kBits = 258,
                           kSamples = 277, kSampleFormat = 339;

@@ -51,6 +51,9 @@ std::string misread_tiff(const AVPacket& packet);
 /// The same of its decoder of Photoshop's pictures.
 std::string misread_psd(const AVPacket& packet);
 
+/// The same of its decoder of Targa.
+std::string misread_targa(const AVPacket& packet);
+
 /// What is left out of the picture in a file, if it is known, that FFmpeg has decoded: what FFmpeg does not read or
 /// converts, and what it hands over that no stream of ours has a place for.
 std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, const AVFrame& frame,
