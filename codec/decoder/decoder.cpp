@@ -54,6 +54,12 @@ void Decoder::State::count_damaged(Packet& packet) {
   packet.counted_damaged = true;
 }
 
+bool Decoder::State::may_move(int gop_frames) const {
+  const auto is_open = [](const GopInfo& g) { return g.key == GopKey::kOpen; };
+  return header.motion &&
+         (gop_frames > 1 || !info.has_index || std::any_of(info.gops.begin(), info.gops.end(), is_open));
+}
+
 std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
   StreamHeader h = header;
   h.gop_frames = static_cast<std::uint16_t>(gop_frames);
@@ -66,9 +72,10 @@ std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
       params.threads > 0 ? params.threads : std::max(1u, std::thread::hardware_concurrency()));
   std::uint64_t largest_block = 0;
   std::uint64_t samples = 0, together = 0;
+  const bool moves = may_move(gop_frames);
   const int least = std::min(reduction.temporal, h.least_levels());  // levels that are dropped
   for (int c = 0; c < static_cast<int>(h.components.size()); ++c) {
-    const Shape s = h.component_shape(c, gop_frames + (h.motion ? 1 : 0));
+    const Shape s = h.component_shape(c, gop_frames + (moves ? 1 : 0));
     const std::uint64_t own = static_cast<std::uint64_t>(low_length(s.frames, least)) *
                               static_cast<std::uint64_t>(low_length(s.height, reduction.spatial)) *
                               static_cast<std::uint64_t>(low_length(s.width, reduction.spatial));
@@ -78,12 +85,11 @@ std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
   }
   // Motion: the cells, the key frame at each level, and of each thread a frame and one as it was before.
   const auto places = static_cast<std::uint64_t>(low_length(gop_frames + 1, least));
-  const std::uint64_t motion =
-      h.motion
-          ? MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) * static_cast<unsigned>(gop_frames) +
-                4 * (h.temporal_levels + (h.predicted_keys ? 1u : 0u)) * (samples / places) +
-                2 * 4 * threads * (together / places)
-          : 0;
+  const std::uint64_t motion = moves ? MotionGrid(h.video.width, h.video.height).cells() * sizeof(MotionCell) *
+                                               static_cast<unsigned>(gop_frames) +
+                                           4 * (h.temporal_levels + (h.predicted_keys ? 1u : 0u)) * (samples / places) +
+                                           2 * 4 * threads * (together / places)
+                                     : 0;
   return geometry_memory(h) + largest_block * state_bytes * threads + motion + (predictive ? 0 : 4 * together) +
          3 * samples * static_cast<unsigned>(h.video.format.bytes_per_sample());
 }

@@ -210,6 +210,8 @@ struct Decoder::State : StreamLayout {
 
   // decoder.cpp
   void check_request();
+  /// Whether GOPs of at most so many frames can have motion: one frame alone moves from a GOP before it or not at all.
+  bool may_move(int gop_frames) const;
   /// For GOPs of so many frames.
   std::uint64_t memory_needed(int gop_frames) const;
   /// Checks the limits of memory and samples for GOPs of so many frames, unless as many were checked before.

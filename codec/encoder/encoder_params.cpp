@@ -161,8 +161,11 @@ double step_of_quality(const EncoderParams& p, int bits) {
 }
 
 int usual_gop_frames(const VideoInfo& video, const EncoderParams& p) {
-  if (p.profile == Profile::kPredictive) return predicted_gop_frames(video, p.effort);
-  return p.motion == Motion::kOff ? kStillGopFrames : moving_gop_frames(video, p.effort);
+  // Of pictures of 67 million pixels and more fewer fit into a GOP. One frame may come before a GOP's own.
+  const double samples = static_cast<double>(video.width) * video.height * video.format.components();
+  const int most = static_cast<int>(std::clamp<double>(kMaxGopSamples / samples, 2, kMaxGopFrames)) - 1;
+  if (p.profile == Profile::kPredictive) return std::min(most, predicted_gop_frames(video, p.effort));
+  return std::min(most, p.motion == Motion::kOff ? kStillGopFrames : moving_gop_frames(video, p.effort));
 }
 
 // Prediction in place is left where decoded keys are not known, or where no GOP depends on another one.

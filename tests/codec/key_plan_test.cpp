@@ -1,7 +1,7 @@
 // Places of key frames (key_plan.h): the states of the GOP before and what each allows.
 
-#include "codec/encoder/encoder_params.h"
 #include "codec/encoder/key_plan.h"
+#include "codec/encoder/encoder_params.h"
 
 #include <gtest/gtest.h>
 
@@ -84,6 +84,23 @@ TEST(KeyPlan, ShortGopsBeginWithTheirKey) {
   EXPECT_EQ(KeyPlan::closed(15, 3), GopKey::kFirst);
   EXPECT_EQ(f.keys.next(7, true, 2), GopKey::kLast) << "of fewer levels";
   EXPECT_EQ(KeyPlan::closed(8, 2), GopKey::kLast);
+}
+
+// Also where nobody says how many frames there are.
+TEST(KeyPlan, GopsOfLargePicturesHaveFewerFrames) {
+  for (const int side : {1080, 9000, 16384, 32768})
+    for (const bool lossless : {false, true})
+      for (const Motion motion : {Motion::kOff, Motion::kOn}) {
+        VideoInfo v = video(0);
+        v.width = v.height = side;
+        v.format = parse_pixel_format("gbrap");
+        EncoderParams p;
+        p.motion = motion;
+        p.lossless = lossless;
+        p = resolve(v, p);
+        EXPECT_EQ(make_header(v, p).gop_frames, p.gop_frames) << side;
+        EXPECT_EQ(p.gop_frames >= kStillGopFrames - 1, side < 9000) << side << ": " << p.gop_frames;
+      }
 }
 
 TEST(KeyPlan, WithoutMotionNoGopIsOpen) {

@@ -507,5 +507,23 @@ TEST(Stream, LimitsCountTheFramesOfGops) {
   EXPECT_EQ(kind_of([&] { decode_bytes(lying); }), ErrorKind::kBadStream);
 }
 
+// Streams with motion whose GOPs hold one frame each: those that are closed have none, and need no memory for keys.
+TEST(Stream, PicturesAloneTakeNoMemoryForMotion) {
+  for (const int frames : {1, 2}) {
+    const Clip clip = make_clip(video(1024, 1024, "gray"), 2, frames, Pattern::kZero, 1);
+    EncoderParams p;
+    p.motion = Motion::kOn;
+    p.lossless = true;
+    p.gop_frames = 32;
+    p.threads = 1;
+    const std::vector<std::byte> coded = encode(clip, p);
+    MemorySource source(coded.data(), coded.size());
+    DecoderParams d;
+    d.threads = 1;
+    d.limits.memory = std::size_t{20} << 20;  // samples and coefficients take 7 MB, keys at five levels 20 more
+    EXPECT_EQ(kind_of([&] { Decoder(source, d); }), frames == 1 ? ErrorKind::kInternal : ErrorKind::kUnsupported);
+  }
+}
+
 }  // namespace
 }  // namespace trivelet
