@@ -59,8 +59,11 @@ def fields(file: Path) -> dict:
         add(f"track {i}", stream, OF_CODING | {"duration"} | ({"start_time"} if stream["codec_type"] != "audio" else set()))
         if ("film", "tag creation_time") in found:
             found.pop((f"track {i}", "tag creation_time"), None)
+    # A container shifts chapters with the pictures.
+    first = next(float(s["start_time"]) for s in streams if s["codec_type"] == "video")
     for i, chapter in enumerate(told["chapters"]):
-        add(f"chapter {i + 1}", {"start": chapter["start_time"], "end": chapter["end_time"], "tags": chapter["tags"]}, set())
+        begin, end = (float(chapter[name]) - first for name in ("start_time", "end_time"))
+        add(f"chapter {i + 1}", {"start": begin, "end": end, "tags": chapter["tags"]}, set())
     return found
 
 

@@ -93,9 +93,10 @@ def lag(file: Path) -> float:
 
 
 def chapters(file: Path) -> list:
-    return [
-        (round(float(c["start_time"]), 2), c["tags"]["title"]) for c in ffprobe(file, "-show_chapters")["chapters"]
-    ]
+    """When they begin in the time of the pictures, which a container may shift."""
+    told = ffprobe(file, "-show_chapters", "-show_streams")
+    first = next(float(s["start_time"]) for s in told["streams"] if s["codec_type"] == "video")
+    return [(round(float(c["start_time"]) - first + 1e-6, 2), c["tags"]["title"]) for c in told["chapters"]]
 
 
 def make_film(folder: Path) -> Path:

@@ -8,7 +8,9 @@
 #include <new>
 #include <string_view>
 
+#include "codec/base/bytes.h"
 #include "codec/base/frame_times.h"
+#include "codec/base/limits.h"
 #include "io/md5.h"
 #include "io/video/ffmpeg/ffmpeg_decode_times.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
@@ -29,6 +31,18 @@ const char* kind_of(const AVStream& stream) {
     case AVMEDIA_TYPE_ATTACHMENT: return "attachment";
     default: return "other";
   }
+}
+
+/// Microseconds of a packet of sound that an edit list of MP4 leaves out, and its neighbours', if they are more than the
+/// packet itself: so many encoders put before the sound.
+std::int64_t left_out_by_edits(const AVFormatContext& input, const AVStream& from, const AVPacket& packet) {
+  if (std::string_view(input.iformat->name).substr(0, 3) != "mov" || from.codecpar->sample_rate <= 0) return 0;
+  std::size_t size = 0;
+  const std::uint8_t* const data = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  if (data == nullptr || size < 4) return 0;
+  const std::int64_t us =
+      av_rescale_q(load_little_endian<std::uint32_t>(data), {1, from.codecpar->sample_rate}, kMicroseconds);
+  return us > av_rescale_q(packet.duration, from.time_base, kMicroseconds) ? us : 0;
 }
 
 /// The codec of text subtitles in a container; NONE if there are several.
@@ -269,6 +283,7 @@ struct SideStreamCopy::Target {
   std::unique_ptr<SoundCoder> sound;        ///< that is encoded again
   std::optional<DecodeTimes> decode_times;  ///< of pictures of which a container does not tell them
   std::int64_t last_dts = AV_NOPTS_VALUE;
+  std::int64_t heard_again_us = 0;    ///< of what an edit list leaves out
   std::optional<std::int64_t> delay;  ///< added to times, which a reader takes off again; null: not yet looked for
   // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
   // those before alone.
@@ -472,8 +487,9 @@ void SideStreamCopy::add_cover(AVStream& from) {
     if (to->codecpar->extradata == nullptr) throw std::bad_alloc();
     std::memcpy(to->codecpar->extradata, picture.data, size);
     to->codecpar->extradata_size = picture.size;
-    av_dict_set(&to->metadata, "filename", png ? "cover.png" : "cover.jpg", 0);
-    av_dict_set(&to->metadata, "mimetype", png ? "image/png" : "image/jpeg", 0);
+    av_dict_copy(&to->metadata, from.metadata, 0);  // name, title and so on of a cover of Matroska's
+    av_dict_set(&to->metadata, "filename", png ? "cover.png" : "cover.jpg", AV_DICT_DONT_OVERWRITE);
+    av_dict_set(&to->metadata, "mimetype", png ? "image/png" : "image/jpeg", AV_DICT_DONT_OVERWRITE);
   } else {
     remarks_.push_back("the cover (track " + std::to_string(from.index) + "): " + output_->oformat->name +
                        " files get none here");
@@ -538,15 +554,40 @@ bool SideStreamCopy::add_converted(AVStream& from) {
   return true;
 }
 
+/// By how much a muxer that writes no times below 0 shifts all tracks, since one of them begins before.
+std::int64_t SideStreamCopy::shift_of_muxer() const {
+  if ((output_->oformat->flags & AVFMT_TS_NEGATIVE) != 0 || options_.after_first_frame) return 0;
+  std::int64_t first = 0;
+  const auto look_at = [&](std::int64_t time, AVRational unit, std::int64_t delay_us) {
+    if (time == AV_NOPTS_VALUE) return;  // INT64_MIN
+    first = std::min(first, add_times(av_rescale_q(time, unit, kMicroseconds), add_times(delay_us, offset_us_)));
+  };
+  if (video_ >= 0) look_at(input_->streams[video_]->start_time, input_->streams[video_]->time_base, 0);
+  for (const auto& [index, target] : targets_) {
+    AVStream* const from = input_->streams[index];
+    const std::int64_t delay = av_rescale_q(delay_to_add(*output_, *target->to), target->to->time_base, kMicroseconds);
+    look_at(from->start_time, from->time_base, delay);
+    // Of sound in MP4 it is the time of what is heard; packets may begin before.
+    const AVIndexEntry* const packet = avformat_index_get_entry(from, 0);
+    if (packet != nullptr && from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && !target->sound)
+      look_at(packet->timestamp, from->time_base, delay);
+  }
+  return first == INT64_MIN ? 0 : -first;
+}
+
 void SideStreamCopy::add_chapters_of(const SideStreamPart& part, const AVFormatContext& input) {
+  const std::int64_t shift = shift_of_muxer();
   for (unsigned i = 0; i < input.nb_chapters; ++i) {
     const AVChapter& from = *input.chapters[i];
     if (from.start == AV_NOPTS_VALUE || from.time_base.num <= 0 || from.time_base.den <= 0) continue;
-    const std::int64_t begin = av_rescale_q(from.start, from.time_base, kMicroseconds) + part.shift_us;
-    const std::int64_t end = av_rescale_q(from.end, from.time_base, kMicroseconds) + part.shift_us;
-    // Tracks across the cut between two parts of a film are in both, or all are.
+    const std::int64_t offset = add_times(part.clock_offset_us, part.shift_us);
+    const std::int64_t begin = add_times(av_rescale_q(from.start, from.time_base, kMicroseconds), offset);
+    const std::int64_t end = add_times(av_rescale_q(from.end, from.time_base, kMicroseconds), offset);
+    // Chapters across the cut between two parts of a film are in both, or all are; files round their times.
+    constexpr std::int64_t kRounding = 1000;
+    const std::int64_t at = std::max<std::int64_t>(0, add_times(begin, shift));
     const auto is_same = [&](const AVChapter* c) {
-      return c->start == begin && tag_of(c->metadata, "title") == tag_of(from.metadata, "title");
+      return std::abs(c->start - at) <= kRounding && tag_of(c->metadata, "title") == tag_of(from.metadata, "title");
     };
     if (end <= part.begin_us || begin >= part.end_us ||
         std::any_of(output_->chapters, output_->chapters + output_->nb_chapters, is_same))
@@ -554,8 +595,8 @@ void SideStreamCopy::add_chapters_of(const SideStreamPart& part, const AVFormatC
     AVChapter* to = new_chapter(*output_);
     to->id = static_cast<std::int64_t>(output_->nb_chapters);
     to->time_base = kMicroseconds;
-    to->start = begin;
-    to->end = end;
+    to->start = at;
+    to->end = std::max(at, add_times(end, shift));
     av_dict_copy(&to->metadata, from.metadata, 0);
   }
 }
@@ -566,13 +607,16 @@ void SideStreamCopy::add_chapters() {
     remarks_.push_back(std::string("chapters: ") + output_->oformat->name + " cannot hold them");
     return;
   }
+  // As the pictures are: muxers that shift tracks do not shift chapters.
+  const std::int64_t shift_us = add_times(offset_us_, shift_of_muxer());
   for (unsigned i = 0; i < input_->nb_chapters; ++i) {
     const AVChapter& from = *input_->chapters[i];
     AVChapter* to = new_chapter(*output_);
+    const std::int64_t shift = shift_us != 0 ? av_rescale_q(shift_us, kMicroseconds, from.time_base) : 0;
     to->id = from.id;
     to->time_base = from.time_base;
-    to->start = from.start;  // muxers that shift tracks do not shift chapters
-    to->end = from.end;
+    to->start = std::max<std::int64_t>(std::min<std::int64_t>(0, from.start), add_times(from.start, shift));
+    to->end = std::max(to->start, add_times(from.end, shift));
     av_dict_copy(&to->metadata, from.metadata, 0);
   }
 }
@@ -658,6 +702,11 @@ void SideStreamCopy::finish(std::int64_t us) {
   for (const auto& [index, target] : targets_)
     if (target->sound) target->sound->finish([&t = *target, this](AVPacket& coded) { send_recoded(t, coded); });
   for (const auto& [index, target] : targets_)
+    if (target->heard_again_us > 0)
+      remarks_.push_back("sound (track " + std::to_string(index) + "): " +
+                         count_of(static_cast<std::uint64_t>((target->heard_again_us + 500) / 1000), "millisecond") +
+                         " that an edit list leaves out are heard");
+  for (const auto& [index, target] : targets_)
     if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder && target->from)
       remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
 }
@@ -668,6 +717,9 @@ void SideStreamCopy::write(Target& target, AVPacket& packet) {
   const std::int64_t offset = av_rescale_q(offset_us_, kMicroseconds, base);
   if (packet.pts != AV_NOPTS_VALUE) packet.pts = add_times(packet.pts, offset);
   if (packet.dts != AV_NOPTS_VALUE) packet.dts = add_times(packet.dts, offset);
+  if (target.from->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && !target.sound &&
+      (output_->oformat->flags & AVFMT_TS_NEGATIVE) == 0)
+    target.heard_again_us = add_times(target.heard_again_us, left_out_by_edits(*input_, *target.from, packet));
   if (target.sound) return target.sound->add(&packet, [&](AVPacket& coded) { send_recoded(target, coded); });
   av_packet_rescale_ts(&packet, base, target.to->time_base);
   const AVCodecParameters& codec = *target.from->codecpar;

@@ -67,6 +67,7 @@ class SideStreamCopy {
   bool add_converted(AVStream& from);
   void add_recoded(AVStream& from);
   void add_chapters();
+  std::int64_t shift_of_muxer() const;
   void write(Target& target, AVPacket& packet);
   void write_converted(Target& target, AVPacket& packet);
   void send_recoded(Target& target, AVPacket& packet);
