@@ -33,7 +33,7 @@ const char* kind_of(const AVStream& stream) {
   }
 }
 
-/// Microseconds of a packet of sound that an edit list of MP4 leaves out, and its neighbours', if they are more than the
+/// Microseconds of a packet of sound and its neighbours that an edit list of MP4 leaves out, if they are more than the
 /// packet itself: so many encoders put before the sound.
 std::int64_t left_out_by_edits(const AVFormatContext& input, const AVStream& from, const AVPacket& packet) {
   if (std::string_view(input.iformat->name).substr(0, 3) != "mov" || from.codecpar->sample_rate <= 0) return 0;
