@@ -57,7 +57,7 @@ constexpr std::uint8_t kMixed = 2;
 
 /// The block decoders, for one thread.
 struct Coders {
-  explicit Coders(SimdLevel simd) : usual(simd), ahead(simd) {}
+  explicit Coders(SimdLevel simd) : usual(simd), ahead(simd), labels(simd) {}
   prediction::BlockDecoder usual;
   prediction::AheadDecoder ahead;
   labels::LabelDecoder labels;
@@ -166,7 +166,7 @@ class PredictiveEncoder final : public GopEncoder {
 
   /// The coders of one thread.
   struct Worker {
-    explicit Worker(SimdLevel simd) : coder(simd), ahead(simd) {}
+    explicit Worker(SimdLevel simd) : coder(simd), ahead(simd), labels(simd) {}
     prediction::BlockEncoder coder;
     prediction::AheadEncoder ahead;  // with static contexts
     labels::LabelEncoder labels;
@@ -188,12 +188,12 @@ class PredictiveEncoder final : public GopEncoder {
         check(w.coder, out);
       }
     }
-    const bool is_other = header_.names_kinds() && !out.empty() && choose_kind(block, w, out);
-    if (decodes || is_other) decode(block, out);
+    const bool is_unchecked = header_.names_kinds() && !out.empty() && choose_kind(block, w, out);
+    if (decodes || is_unchecked) decode(block, out);
   }
 
   /// Codes the block as other kinds, too, and takes the smallest codeword, with its kind before it. Returns whether it
-  /// is to be decoded: there is no other check of other kinds.
+  /// is to be decoded: there is no other check of mixed contexts.
   bool choose_kind(const BlockSamples<VolumeView>& block, Worker& w, std::vector<std::uint8_t>& out) const {
     std::uint8_t kind = kNumbers;
     const auto try_kind = [&](std::uint8_t other, auto& coder) {
@@ -204,9 +204,10 @@ class PredictiveEncoder final : public GopEncoder {
       kind = other;
     };
     if (header_.labels) try_kind(kLabels, w.labels);
+    if (kind == kLabels) check(w.labels, out);
     if (header_.mixed) try_kind(kMixed, w.mixed);
     out.insert(out.begin(), kind);
-    return kind != kNumbers && checks_;
+    return kind == kMixed && checks_;
   }
 
   template <class Coder>

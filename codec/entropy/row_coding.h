@@ -12,18 +12,44 @@
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/predict/prediction_history.h"
+#include "trivelet/large_memory.h"
 
 namespace trivelet::row_coding {
 
 constexpr std::int64_t kMostBitsBeyondEnd = 16;
 constexpr std::int64_t kMostBitsLeft = 64;
 
-/// Decisions that are written, and those that are read.
+/// Decisions that are written, written and kept to compare them with the codeword, and read.
 struct WritingBits {
   static constexpr bool kReading = false;
   dense::RangeEncoder coder;
+  void start() { coder.start(); }
+  void reserve(std::size_t decisions) { coder.reserve(decisions); }
   bool code(std::uint32_t probability, bool bit) {
     coder.put(bit, probability);
+    return bit;
+  }
+};
+
+struct RecordingBits {
+  static constexpr bool kReading = false;
+  dense::RangeEncoder coder;
+  LargeVector<std::uint32_t> decisions;  ///< twice the probability, plus the decision
+  std::size_t count = 0;
+  void start() {
+    coder.start();
+    count = 0;
+  }
+  void reserve(std::size_t more) {
+    coder.reserve(more);
+    if (count + more <= decisions.size()) return;
+    LargeVector<std::uint32_t> larger(2 * (count + more));
+    std::copy_n(decisions.begin(), count, larger.begin());
+    decisions.swap(larger);
+  }
+  bool code(std::uint32_t probability, bool bit) {
+    coder.put(bit, probability);
+    decisions[count++] = 2 * probability + (bit ? 1 : 0);
     return bit;
   }
 };
@@ -40,10 +66,10 @@ template <class BlockCoder>
 void write(BlockCoder& block, const prediction::BlockSamples<VolumeView>& b, std::size_t most_of_row,
            const std::vector<std::uint8_t>& head, std::size_t most, std::vector<std::uint8_t>& out) {
   dense::RangeEncoder& coder = block.bits.coder;
-  coder.start();
+  block.bits.start();
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) {
-      coder.reserve(most_of_row);
+      block.bits.reserve(most_of_row);
       block.code_row(z, y);
       if (coder.mark().bytes > most) return;
     }
@@ -54,6 +80,16 @@ void write(BlockCoder& block, const prediction::BlockSamples<VolumeView>& b, std
   out.insert(out.end(), head.begin(), head.end());
   out.insert(out.end(), coder.data(), coder.data() + coder.size());
   if (coder.size() < put) out.resize(out.size() + put - coder.size());
+}
+
+/// Whether a decoder reads the decisions that write() has recorded from these rows.
+inline bool says(const RecordingBits& bits, const std::uint8_t* rows, std::size_t size) {
+  dense::RangeDecoder coder;
+  coder.start(rows, size);
+  bool right = true;
+  for (std::size_t i = 0; i < bits.count; ++i)
+    right &= coder.get(bits.decisions[i] >> 1) == ((bits.decisions[i] & 1) != 0);
+  return right && coder.beyond_end() <= kMostBitsBeyondEnd && coder.beyond_end() >= -kMostBitsLeft;
 }
 
 /// Reads the rows of a block behind the head of its codeword, whose `name` is for errors. `block` has been started.

@@ -15,16 +15,17 @@ namespace {
 using test::block_of;
 using test::block_video;
 
-std::vector<std::uint8_t> encode_labels(const Gop& gop, const VideoInfo& info) {
+std::vector<std::uint8_t> encode_labels(const Gop& gop, const VideoInfo& info, SimdLevel simd = SimdLevel::kBest) {
   std::vector<std::uint8_t> out;
-  labels::LabelEncoder().encode(block_of(gop, info), out);
+  labels::LabelEncoder(simd).encode(block_of(gop, info), out);
   return out;
 }
 
-Gop decode_labels(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames) {
+Gop decode_labels(const std::vector<std::uint8_t>& codeword, const VideoInfo& info, int frames,
+                  SimdLevel simd = SimdLevel::kBest) {
   return test::decoded_block(codeword, info, frames,
-                             [](const auto& block, const std::uint8_t* bytes, std::size_t size) {
-                               labels::LabelDecoder().decode(block, bytes, size);
+                             [simd](const auto& block, const std::uint8_t* bytes, std::size_t size) {
+                               labels::LabelDecoder(simd).decode(block, bytes, size);
                              });
 }
 
@@ -79,6 +80,62 @@ TEST(Labels, BlocksComeBack) {
             << frames << "x" << height << "x" << width << ", " << bits << " bits";
       }
     }
+}
+
+/// Samples of so few values that most neighbours have several in common, and candidates are worth the same.
+Gop few_values(const VideoInfo& info, int frames, int values, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Gop gop(info, frames);
+  gop.set_frames(frames);
+  for (int z = 0; z < frames; ++z)
+    for (int y = 0; y < info.height; ++y)
+      for (int x = 0; x < info.width; ++x)
+        set(gop.plane(0), z, y, x, static_cast<int>(random() % static_cast<std::uint32_t>(values)));
+  return gop;
+}
+
+TEST(Labels, InstructionSetsAgree) {
+  std::uint32_t seed = 60;
+  for (const auto& [frames, height, width] : {std::tuple{1, 6, 3}, {2, 9, 17}, {4, 20, 31}, {3, 12, 70}})
+    for (const int bits : {3, 8, 16}) {
+      const VideoInfo info = block_video(width, height, bits);
+      for (const Gop& gop : {regions(info, frames, 9, ++seed), few_values(info, frames, 2, seed),
+                             few_values(info, frames, 5, seed), few_values(info, frames, 1 << bits, seed)}) {
+        const std::vector<std::uint8_t> codeword = encode_labels(gop, info, SimdLevel::kScalar);
+        for (const SimdLevel simd : {SimdLevel::kScalar, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+          if (simd > detected_simd()) continue;
+          EXPECT_EQ(encode_labels(gop, info, simd), codeword) << static_cast<int>(simd);
+          EXPECT_EQ(test::compare(decode_labels(codeword, info, frames, simd), gop).largest, 0)
+              << static_cast<int>(simd);
+        }
+      }
+    }
+}
+
+TEST(Labels, EncoderFindsWrongBitsInItsCodeword) {
+  const VideoInfo info = block_video(37, 30, 8);
+  const Gop gop = regions(info, 4, 25, 9);
+  labels::LabelEncoder coder;
+  std::vector<std::uint8_t> codeword;
+  coder.encode(block_of(gop, info), codeword);
+  const std::vector<std::uint8_t> right = codeword;
+  EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size()));
+  // The last bits may be others of the last interval, which mean the same decisions.
+  constexpr std::size_t kLast = 4;
+  ASSERT_GT(codeword.size(), 10 * kLast);
+  for (std::size_t bit = 0; bit < 8 * (codeword.size() - kLast); ++bit) {
+    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
+    codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+  }
+  for (std::size_t size = 0; size + kLast < codeword.size(); ++size)
+    EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
+  codeword.resize(codeword.size() + 12, 0);
+  EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size()));
+  codeword.clear();
+  const Gop other = regions(info, 4, 25, 10);
+  coder.encode(block_of(other, info), codeword);
+  EXPECT_FALSE(coder.says_what_was_coded(right.data(), right.size()));
 }
 
 TEST(Labels, RegionsTakeAFractionOfAPrediction) {

@@ -85,8 +85,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return decode_and_encode(ahead_scalar, ahead_encoder, in, codeword.get(), size - kOptions);
   }
   if (data[3] & 64) {
+    static labels::LabelDecoder label_scalar(SimdLevel::kScalar);
     static labels::LabelDecoder label_decoder;
     static labels::LabelEncoder label_encoder;
+    const std::optional<Samples> samples = decode(label_scalar, in, codeword.get(), size - kOptions);
+    if (samples != decode(label_decoder, in, codeword.get(), size - kOptions)) std::abort();
     return decode_and_encode(label_decoder, label_encoder, in, codeword.get(), size - kOptions);
   }
   if (data[3] & 32) {

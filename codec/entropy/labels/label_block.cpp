@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "codec/entropy/dense/dense_model.h"
+#include "codec/entropy/labels/label_kernels.h"
 #include "codec/entropy/row_coding.h"
 #include "codec/predict/prediction_history.h"
 
@@ -16,11 +18,6 @@ namespace {
 using prediction::BlockSamples;
 using prediction::History;
 
-/// Neighbours, relative to the sample: frames before it, rows and columns away. In the order of the text.
-constexpr int kNeighbours = 16;
-/// What equality with a neighbour is worth to a candidate.
-constexpr std::array<std::uint8_t, kNeighbours> kWorth{6, 6, 6, 2, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 0, 0};
-constexpr int kMostCandidates = 4;
 constexpr int kNear = 7;  ///< neighbours that the contexts of later candidates look at
 constexpr int kNearest = 3;
 constexpr int kLengths = 8;  ///< classes of the length of a stretch
@@ -50,64 +47,31 @@ struct Model {
   }
 };
 
-/// Rows around the one that is coded.
-struct Rows {
-  const std::int16_t* above;
-  const std::int16_t* above2;
-  const std::int16_t* before;
-  const std::int16_t* before_above;
-  const std::int16_t* before_below;
-  const std::int16_t* before2;
+Rows rows_around(History& h, int frame, int y) {
+  const std::int16_t* above = h.neighbour(frame, y, 0, -1);
+  const auto before = [&](int frames, int rows) { return frame > 0 ? h.neighbour(frame, y, frames, rows) : above; };
+  return {above, h.neighbour(frame, y, 0, -2), before(1, 0), before(1, -1), before(1, 1), before(2, 0)};
+}
 
-  Rows(History& h, int frame, int y)
-      : above(h.neighbour(frame, y, 0, -1)),
-        above2(h.neighbour(frame, y, 0, -2)),
-        before(frame > 0 ? h.neighbour(frame, y, 1, 0) : above),
-        before_above(frame > 0 ? h.neighbour(frame, y, 1, -1) : above),
-        before_below(frame > 0 ? h.neighbour(frame, y, 1, 1) : above),
-        before2(frame > 0 ? h.neighbour(frame, y, 2, 0) : above) {}
-  std::array<std::int16_t, kNeighbours> around(const std::int16_t* row, int x) const {
-    return {row[x - 1],      above[x],   before[x],           above[x - 1],       above[x + 1],    before[x + 1],
-            before_below[x], row[x - 2], above2[x],           before[x - 1],      before_above[x], before_below[x + 1],
-            above[x + 2],    before2[x], before_below[x - 1], before_above[x + 1]};
-  }
-  /// Whether all neighbours but those in the row are the same number, for all samples of the row.
-  void find_alike(int width, std::uint8_t* alike) const {
-    constexpr int kAtOnce = 16;
-    const auto difference = [this](int x) {
-      const int n = above[x];
-      return static_cast<std::int16_t>((before[x] ^ n) | (above[x - 1] ^ n) | (above[x + 1] ^ n) | (before[x + 1] ^ n) |
-                                       (before_below[x] ^ n) | (above2[x] ^ n) | (before[x - 1] ^ n) |
-                                       (before_above[x] ^ n) | (before_below[x + 1] ^ n) | (above[x + 2] ^ n) |
-                                       (before2[x] ^ n) | (before_below[x - 1] ^ n) | (before_above[x + 1] ^ n));
-    };
-    int x = 0;
-    for (; x + kAtOnce <= width; x += kAtOnce) {
-      std::int16_t differs[kAtOnce];  // its own memory, so that the loop is vectorised
-      for (int i = 0; i < kAtOnce; ++i) differs[i] = difference(x + i);
-      for (int i = 0; i < kAtOnce; ++i) alike[x + i] = differs[i] == 0 ? 1 : 0;
-    }
-    for (; x < width; ++x) alike[x] = difference(x) == 0 ? 1 : 0;
-  }
-};
+using Around = std::array<std::int16_t, kNeighbours>;
+Around around(const Rows& r, const std::int16_t* row, int x) {
+  return {row[x - 1],     r.above[x],      r.before[x],           r.above[x - 1],
+          r.above[x + 1], r.before[x + 1], r.before_below[x],     row[x - 2],
+          r.above2[x],    r.before[x - 1], r.before_above[x],     r.before_below[x + 1],
+          r.above[x + 2], r.before2[x],    r.before_below[x - 1], r.before_above[x + 1]};
+}
 
-/// Which neighbours have the number, a bit each; four neighbours at a time, without a branch.
-std::uint32_t pattern_of(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
-  static_assert(kNeighbours == 16);
-  constexpr std::uint64_t kEach = 0x0001000100010001;
-  constexpr std::uint64_t kLow = 0x7fff * kEach;
-  // Bit 0 of lane i, which is bit 16 * i, goes to bit 48 + i.
-  constexpr std::uint64_t kGather = 1ull << 48 | 1ull << 33 | 1ull << 18 | 1ull << 3;
-  const std::uint64_t wanted = static_cast<std::uint16_t>(number) * kEach;
+/// Which neighbours have the number, a bit each.
+std::uint16_t pattern_of(const Around& around, std::int16_t number) {
   std::uint32_t pattern = 0;
-  for (std::size_t k = 0; k < kNeighbours; k += 4) {
-    std::uint64_t four = 0;
-    for (std::size_t i = 0; i < 4; ++i) four |= std::uint64_t{static_cast<std::uint16_t>(around[k + i])} << (16 * i);
-    const std::uint64_t differs = four ^ wanted;
-    const std::uint64_t equal = ~(((differs & kLow) + kLow) | differs) >> 15 & kEach;
-    pattern |= static_cast<std::uint32_t>(equal * kGather >> 48 & 15) << k;
-  }
-  return pattern;
+  for (std::size_t k = 0; k < kNeighbours; ++k) pattern |= (around[k] == number ? 1u : 0u) << k;
+  return static_cast<std::uint16_t>(pattern);
+}
+
+/// How many bytes there are before the first zero.
+int length_of(const std::uint8_t* bytes, int most) {
+  const void* zero = std::memchr(bytes, 0, static_cast<std::size_t>(most));
+  return zero ? static_cast<int>(static_cast<const std::uint8_t*>(zero) - bytes) : most;
 }
 
 /// What a pattern of eight neighbours is worth, for either half of them.
@@ -122,54 +86,31 @@ constexpr auto kWorthOfByte = [] {
 constexpr int worth_of(std::uint32_t pattern) { return kWorthOfByte[0][pattern & 255] + kWorthOfByte[1][pattern >> 8]; }
 constexpr int kMostWorth = worth_of((1u << kNeighbours) - 1);
 
-struct Candidate {
-  std::int16_t number = 0;
-  std::uint32_t pattern = 0;
-};
-
-/// The numbers of the neighbours, those worth most first; among equals in their order.
-struct Candidates {
-  std::array<Candidate, kNeighbours> all;
-  int count = 0;
-
-  explicit Candidates(const std::array<std::int16_t, kNeighbours>& around) {
-    std::array<int, kNeighbours> worth;
-    for (std::uint32_t left = (1u << kNeighbours) - 1; left != 0;) {
-      const std::int16_t number = around[static_cast<std::size_t>(std::countr_zero(left))];
-      const Candidate c{number, pattern_of(around, number)};
-      left &= ~c.pattern;
-      const int w = worth_of(c.pattern);
-      if (count >= kMostCandidates && w <= worth[kMostCandidates - 1]) continue;
-      auto i = static_cast<std::size_t>(count++);
-      for (; i > 0 && worth[i - 1] < w; --i) {
-        worth[i] = worth[i - 1];
-        all[i] = all[i - 1];
-      }
-      worth[i] = w;
-      all[i] = c;
-      // No other number can be worth more than the last candidate.
-      if (count >= kMostCandidates && worth_of(left) <= worth[kMostCandidates - 1]) break;
-    }
-    count = std::min(count, kMostCandidates);
-  }
-};
-
 /// Codes or decodes a block.
 template <class Bits>
 struct BlockCoder {
   Bits bits;
   Model model;
   History history;
+  const Kernels& kernel;
   std::vector<std::uint8_t> alike;
+  std::vector<std::uint8_t> as_above;  // if all numbers are known
+  std::vector<std::uint16_t> equal;    // neighbours that equal the number that is guessed to be the one to the left
+  const std::int16_t* guessed_left = nullptr;  // by column
   int sample_bits = 8;
   int low = 0;
+
+  explicit BlockCoder(SimdLevel simd) : kernel(kernels(simd)) {}
 
   void start(int bits_of_sample, int width) {
     sample_bits = bits_of_sample;
     low = -(1 << (bits_of_sample - 1));
     model.start(bits_of_sample);
-    alike.resize(static_cast<std::size_t>(width) + 1);
-    alike[static_cast<std::size_t>(width)] = 0;  // ends the last stretch
+    const auto columns = static_cast<std::size_t>(width);
+    alike.resize(columns + 1);
+    alike[columns] = 0;  // ends the last stretch
+    as_above.resize(columns);
+    equal.resize(columns);
   }
 
   bool decide(dense::State& state, bool bit) {
@@ -193,16 +134,23 @@ struct BlockCoder {
     return static_cast<std::int16_t>(static_cast<int>(node) - (1 << sample_bits) + low);
   }
 
-  std::int16_t code_among(const std::array<std::int16_t, kNeighbours>& around, std::int16_t number) {
+  std::int16_t code_among(const Rows& rows, const std::int16_t* row, int x) {
     // Nearly always a number that is worth more than all others together.
-    const Candidate left{around[0], pattern_of(around, around[0])};
-    if (2 * worth_of(left.pattern) > kMostWorth) {
-      if (is_first(left, number)) return left.number;
-      return code_other(Candidates(around), number);
-    }
-    const Candidates candidates(around);
-    if (is_first(candidates.all[0], number)) return candidates.all[0].number;
-    return code_other(candidates, number);
+    const Candidate left{row[x - 1], pattern_of_left(rows, row, x)};
+    const std::int16_t number = row[x];
+    const bool is_best = 2 * worth_of(left.pattern) > kMostWorth;
+    if (is_best && is_first(left, number)) return left.number;
+    std::array<Candidate, kMostCandidates> candidates;
+    const int count = kernel.candidates(around(rows, row, x).data(), candidates.data());
+    if (!is_best && is_first(candidates[0], number)) return candidates[0].number;
+    return code_other(candidates, count, number);
+  }
+
+  std::uint16_t pattern_of_left(const Rows& rows, const std::int16_t* row, int x) const {
+    const std::int16_t left = row[x - 1];
+    if (Bits::kReading && left != guessed_left[x]) return pattern_of(around(rows, row, x), left);
+    return static_cast<std::uint16_t>(equal[static_cast<std::size_t>(x)] | 1 << kLeft |
+                                      (row[x - 2] == left ? 1 << kLeft2 : 0));
   }
 
   bool is_first(const Candidate& first, std::int16_t number) {
@@ -210,11 +158,11 @@ struct BlockCoder {
   }
 
   /// A number that is not the first candidate.
-  std::int16_t code_other(const Candidates& candidates, std::int16_t number) {
-    const auto [first, first_pattern] = candidates.all[0];
+  std::int16_t code_other(const std::array<Candidate, kMostCandidates>& candidates, int count, std::int16_t number) {
+    const auto [first, first_pattern] = candidates[0];
     if (sample_bits == 1) return code_number(number, first);
-    for (int i = 1; i < candidates.count; ++i) {
-      const auto [candidate, pattern] = candidates.all[static_cast<std::size_t>(i)];
+    for (int i = 1; i < count; ++i) {
+      const auto [candidate, pattern] = candidates[static_cast<std::size_t>(i)];
       const auto of = static_cast<std::uint32_t>(i - 1);
       const std::uint32_t many = (of << kNear | low_bits(pattern, kNear)) << kNear | low_bits(first_pattern, kNear);
       const std::uint32_t few =
@@ -228,22 +176,24 @@ struct BlockCoder {
     history.begin_row(frame, y);
     const int width = history.width();
     std::int16_t* row = history.row(frame, y);
-    const Rows rows(history, frame, y);
-    rows.find_alike(width, alike.data());
+    const Rows rows = rows_around(history, frame, y);
+    kernel.alike(rows, width, alike.data());
+    if constexpr (!Bits::kReading) kernel.as_above(rows, row, width, as_above.data());
+    guessed_left = Bits::kReading ? rows.above : row - 1;
+    kernel.equal(rows, guessed_left, width, equal.data());
     int asked = 0;  // samples before this one belong to a stretch that is known not to be alike as a whole
     for (int x = 0; x < width;) {
       const std::int16_t expected = rows.above[x];
       if (!alike[static_cast<std::size_t>(x)] || row[x - 1] != expected || row[x - 2] != expected) {
-        row[x] = code_among(rows.around(row, x), row[x]);
+        row[x] = code_among(rows, row, x);
         ++x;
         continue;
       }
       if (x >= asked) {
-        int end = x + 1;
-        while (alike[static_cast<std::size_t>(end)]) ++end;
+        const int end = x + length_of(&alike[static_cast<std::size_t>(x)], width + 1 - x);
         const auto length = static_cast<unsigned>(end - x);
         const auto magnitude = std::min<std::size_t>(std::bit_width(length) - 1, kLengths - 1);
-        const bool all = !Bits::kReading && std::all_of(row + x, row + end, [&](auto v) { return v == expected; });
+        const bool all = !Bits::kReading && length_of(&as_above[static_cast<std::size_t>(x)], end - x) == end - x;
         if (decide(model.run[magnitude], all)) {
           if constexpr (Bits::kReading) std::fill(row + x, row + end, expected);
           x = end;
@@ -265,10 +215,16 @@ struct BlockCoder {
 
 }  // namespace
 
-struct LabelEncoder::State : BlockCoder<row_coding::WritingBits> {};
+struct LabelEncoder::State : BlockCoder<row_coding::RecordingBits> {
+  using BlockCoder::BlockCoder;
+};
 
-LabelEncoder::LabelEncoder() : state_(std::make_unique<State>()) {}
+LabelEncoder::LabelEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 LabelEncoder::~LabelEncoder() = default;
+
+bool LabelEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const {
+  return row_coding::says(state_->bits, codeword, size);
+}
 
 void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out, std::size_t most) {
   State& s = *state_;
@@ -280,9 +236,11 @@ void LabelEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::ui
   row_coding::write(s, b, most_of_row, {}, most, out);
 }
 
-struct LabelDecoder::State : BlockCoder<row_coding::ReadingBits> {};
+struct LabelDecoder::State : BlockCoder<row_coding::ReadingBits> {
+  using BlockCoder::BlockCoder;
+};
 
-LabelDecoder::LabelDecoder() : state_(std::make_unique<State>()) {}
+LabelDecoder::LabelDecoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 LabelDecoder::~LabelDecoder() = default;
 
 void LabelDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size) {

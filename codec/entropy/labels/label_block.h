@@ -13,17 +13,21 @@
 #include <vector>
 
 #include "codec/predict/prediction_block.h"
+#include "trivelet/parameters.h"
 
 namespace trivelet::labels {
 
 /// Holds scratch memory; each thread has an encoder of its own.
 class LabelEncoder {
  public:
-  LabelEncoder();
+  explicit LabelEncoder(SimdLevel simd = SimdLevel::kBest);
   ~LabelEncoder();
   /// Appends the codeword to `out`. Appends nothing if all numbers are 0, or if it has more than `most` bytes.
   void encode(const prediction::BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out,
               std::size_t most = ~std::size_t{0});
+  /// Checks the codeword of the last call by reading it as a decoder does, with the probabilities that were written,
+  /// and comparing every decision. It does not repeat the contexts.
+  bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:
   struct State;
@@ -32,7 +36,7 @@ class LabelEncoder {
 
 class LabelDecoder {
  public:
-  LabelDecoder();
+  explicit LabelDecoder(SimdLevel simd = SimdLevel::kBest);
   ~LabelDecoder();
   /// Throws BadStream if the codeword ends long before its decisions.
   void decode(const prediction::BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size);
