@@ -165,11 +165,17 @@ class ConvertingWriter final : public FrameWriter {
   Gop one_;
 };
 
-/// More bits a sample: values times a power of two, so that white stays white and nothing is lost.
+/// More bits a sample: values times a number, so that nothing is lost. It makes the greatest value of the greatest one
+/// where there is such a number (of 1, 2, 4 bits in 8, for example); otherwise it is a power of two.
 class Widener final : public FrameConverter {
  public:
-  Widener(const VideoInfo& from, int bits) : to_(from), shift_(bits - from.format.bits) { to_.format.bits = bits; }
+  Widener(const VideoInfo& from, int bits) : to_(from), times_(1u << (bits - from.format.bits)) {
+    const bool is_limited = from.format.model == ColourModel::kYuv || from.colour.range == 1;
+    if (bits % from.format.bits == 0 && !is_limited) times_ = ((1u << bits) - 1) / ((1u << from.format.bits) - 1);
+    to_.format.bits = bits;
+  }
   const VideoInfo& info() const override { return to_; }
+  unsigned times() const { return times_; }
 
   void convert(const Gop& from, int index, Gop& to, int to_index) override {
     for (int c = 0; c < from.components(); ++c) {
@@ -177,7 +183,7 @@ class Widener final : public FrameConverter {
       const MutableVolumeView out = to.plane(c);
       for (int y = 0; y < in.shape.height; ++y)
         for (int x = 0; x < in.shape.width; ++x) {
-          const unsigned value = sample(in.row(index, y), x, in.bytes_per_sample) << shift_;
+          const unsigned value = times_ * sample(in.row(index, y), x, in.bytes_per_sample);
           std::byte* to_sample = out.row(to_index, y) + x * out.bytes_per_sample;
           to_sample[0] = static_cast<std::byte>(value);
           if (out.bytes_per_sample == 2) to_sample[1] = static_cast<std::byte>(value >> 8);
@@ -192,7 +198,7 @@ class Widener final : public FrameConverter {
     return std::to_integer<unsigned>(at[0]) | (bytes == 2 ? std::to_integer<unsigned>(at[1]) << 8 : 0);
   }
   VideoInfo to_;
-  int shift_;
+  unsigned times_;
 };
 
 /// Frames on their way to another writer, as often as they last.
@@ -321,11 +327,11 @@ std::unique_ptr<FrameWriter> open_writer(const std::string& path, const VideoInf
   }
   if (const int bits = options.pixel_format.empty() ? 0 : bits_to_convert(path, info, options); bits > 0) {
     auto widener = std::make_unique<Widener>(info, bits);
+    const std::string times = std::to_string(widener->times());
     Writer writer = open_writer(path, widener->info(), options);
     return std::make_unique<ConvertingWriter>(std::move(widener), std::move(writer),
                                               "samples of " + count_of(info.format.bits, "bit") + " (these are of " +
-                                                  count_of(bits, "bit") + ", every value times " +
-                                                  std::to_string(1 << (bits - info.format.bits)) + ")");
+                                                  count_of(bits, "bit") + ", every value times " + times + ")");
   }
   if (const std::optional<NumberedName> names = NumberedName::parse(path);
       names && writes_picture(path, options.format)) {

@@ -282,11 +282,11 @@ def jfif(unit: int, across: int, down: int, folder: Path) -> bytes:
     return data[: at + 7] + struct.pack(">BHH", unit, across, down) + data[at + 12 :]
 
 
-def said_gif(comments: int, folder: Path) -> bytes:
+def said_gif(comments: int, folder: Path, more: bytes = b"") -> bytes:
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 2, folder / "plain.gif")
     data = (folder / "plain.gif").read_bytes()
     at = 13 + 3 * (2 << (data[10] & 7)) * (data[10] >> 7)
-    return data[:at] + b"!\xfe\4text\5 more\0" * comments + data[at:]
+    return data[:at] + more + b"!\xfe\4text\5 more\0" * comments + data[at:]
 
 
 def jpeg_2000(comment: bytes, folder: Path) -> bytes:
@@ -487,6 +487,11 @@ def test_left_out(folder: Path) -> None:
         "said.gif": (said_gif(1, folder), "comment"),
         "said_twice.gif": (said_gif(2, folder), "2 comments"),
         "silent.gif": (said_gif(0, folder), ""),
+        "thrice.gif": (said_gif(0, folder).replace(b"NETSCAPE2.0\3\1\0\0", b"NETSCAPE2.0\3\1\2\0"), "that it is shown 3 times"),
+        "fields.gif": (said_gif(1, folder, b"".join(b"!\xff\x0b" + name + b"\4text\0" for name in (
+            b"XMP DataXMP", b"ICCRGBG1012", b"PROGRAM 1.0"))), "XMP, colour profile (ICC), fields of a program (PROGRAM ), comment"),
+        "chunks.png": (png((b"tIME", bytes([7, 232, 1, 2, 3, 4, 5])), (b"bKGD", b"\0\1"), (b"oFFs", bytes(9))),
+                       "date (tIME), background colour (bKGD), offset (oFFs)"),
         "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
         "encoder.j2k": (jpeg_2000(b"Created by OpenJPEG version 2.5.0", folder), ""),
         "said.jp2": (jp2(jpeg_2000(b"A comment", folder)), "density (300x150 dpi), XML, comment"),
@@ -498,6 +503,8 @@ def test_left_out(folder: Path) -> None:
         "plain.bmp": (bmp(0, 8, bytes(16)), ""),
         "four.bmp": (bmp(0, 32, b"\1\2\3\x80" * 16), "that its fourth byte is not said to be transparency"),
         "three.bmp": (bmp(0, 32, b"\1\2\3\0" * 16), ""),
+        "masks.bmp": (masked(bytes(range(64))), "the fourth byte of pixels, which is not said to be transparency"),
+        "masks_0.bmp": (masked(b"\1\2\3\0" * 16), ""),
         "dense.bmp": (bmp(0, 8, bytes(16), dense=11811), "density (300 dpi)"),
         "profile.bmp": (bmp(0, 8, bytes(16), profile=20), "colour profile (ICC, 20 bytes)"),
         "moving.jxl": (MOVING_JXL, "the pictures of the animation behind the first"),
@@ -543,6 +550,12 @@ def bmp(coding: int, bits: int, data: bytes, height: int = 4, dense: int = 0, pr
     return head + b"".join(bytes([255 * i // (colours - 1)] * 3 + [0]) for i in range(colours)) + data + bytes(profile)
 
 
+def masked(data: bytes) -> bytes:
+    """A BMP of 4 x 4 pixels of 32 bits with masks of red, green and blue, and none of transparency."""
+    plain = bmp(3, 32, struct.pack("<III", 0xFF0000, 0xFF00, 0xFF) + data)
+    return plain[:10] + struct.pack("<I", 14 + 40 + 12) + plain[14:]
+
+
 def test_pnm(folder: Path) -> None:
     """White that is not the greatest number of its bits is named; line breaks at the end are no picture."""
     path, coded = folder / "a.pgm", folder / "pgm.tvl"
@@ -574,9 +587,10 @@ def test_bilevel(folder: Path) -> None:
 
 
 def test_odd_depths(folder: Path) -> None:
-    """Of depths for which FFmpeg has no pixels, --pix-fmt writes wider ones, with values times a power of two."""
+    """Of depths for which FFmpeg has no pixels, --pix-fmt writes wider ones, with values times a power of two, or
+    of few bits times what makes white of white."""
     coded, out, raw = folder / "deep.tvl", folder / "deep.mkv", folder / "deep.raw"
-    for bits in (7, 11, 13, 15):
+    for bits in (1, 4, 7, 11, 13, 15):
         most = (1 << bits) - 1
         values = [most * i // 255 for i in range(256)]
         (folder / "deep.pgm").write_bytes(
@@ -584,14 +598,16 @@ def test_odd_depths(folder: Path) -> None:
         run("encode", folder / "deep.pgm", coded, "-y", "--lossless")
         said = run("decode", coded, out, "-y", code=5)
         check("--pix-fmt auto" in said, f"{bits} bits: {said}")
-        for name, wide, options in (("deep.mkv", {11: 12}.get(bits, 8 if bits == 7 else 16), ("auto",)),
-                                    ("deep.png", 8 if bits == 7 else 16, ("auto",)), ("deep.mkv", 16, ("gray16le",)),
-                                    ("d%02d.tif", 8 if bits == 7 else 16, ("auto",))):  # fmt: skip
+        for name, wide, options in (("deep.mkv", {11: 12}.get(bits, 8 if bits < 8 else 16), ("auto",)),
+                                    ("deep.png", 8 if bits < 8 else 16, ("auto",)), ("deep.mkv", 16, ("gray16le",)),
+                                    ("d%02d.tif", 8 if bits < 8 else 16, ("auto",))):  # fmt: skip
             said = run("decode", coded, folder / name, "-y", "--pix-fmt", *options)
             found = ffmpeg("-i", folder / name, "-f", "rawvideo", "-pix_fmt", "gray" if wide == 8 else "gray16le", "-").stdout
             found = list(found) if wide == 8 else list(struct.unpack("<256H", found))
             # 12 bits come as 16 from FFmpeg, which repeats the upper bits in the lower ones.
             times, shift = 1 << (wide - bits), 16 - wide if wide == 12 else 0
+            if bits < 7:
+                times = ((1 << wide) - 1) // most
             check([v >> shift for v in found] == [v * times for v in values], f"{bits} bits as {name}, {options}: {found[-4:]}")
             if options == ("auto",):
                 check(f"of {wide} bits, every value times {times}" in said, f"{bits} bits as {name}: {said}")

@@ -278,6 +278,16 @@ std::string printable_key(std::string text) {
   return text;
 }
 
+constexpr std::array<std::pair<std::string_view, const char*>, 8> kChunksOfPng = {
+    {{"tIME", "date (tIME)"},
+     {"bKGD", "background colour (bKGD)"},
+     {"oFFs", "offset (oFFs)"},
+     {"sCAL", "scale (sCAL)"},
+     {"pCAL", "meaning of its values (pCAL)"},
+     {"sPLT", "suggested palette (sPLT)"},
+     {"hIST", "histogram (hIST)"},
+     {"sTER", "that it is stereoscopic (sTER)"}}};
+
 /// The orientation of PNG is in a chunk of Exif. Animations may have a picture for programs that show none: it is the
 /// one in IDAT where no fcTL stands before it.
 PictureFile describe_png(const InputBytes& file) {
@@ -302,6 +312,8 @@ PictureFile describe_png(const InputBytes& file) {
         name_density(static_cast<double>(big_endian({density.data(), 4})) * kMetresOfInch,
                      static_cast<double>(big_endian({density.data() + 4, 4})) * kMetresOfInch, picture);
     }
+    for (const auto& [chunk, what] : kChunksOfPng)
+      if (name == chunk) picture.left_out.emplace_back(what);
     if (name == "iTXt") {  // which FFmpeg passes over
       std::array<char, 80> key{};
       const std::size_t got =
@@ -422,10 +434,25 @@ PictureFile describe_pcx(std::string_view head) {
   return picture;
 }
 
+/// An application extension of GIF by its name of 11 bytes and its first block of up to 4.
+void name_application(std::string_view name, std::string_view block, PictureFile& picture) {
+  const auto byte = [&block](std::size_t at) { return at < block.size() ? static_cast<unsigned char>(block[at]) : 0u; };
+  if (name == "NETSCAPE2.0" || name == "ANIMEXTS1.0") {
+    const unsigned more = byte(2) | byte(3) << 8;  // 0: for ever, which is usual
+    if (byte(1) == 1 && more > 0) picture.left_out.push_back("that it is shown " + count_of(more + 1, "time"));
+  } else if (name == "XMP DataXMP") {
+    picture.left_out.emplace_back("XMP");
+  } else if (name == "ICCRGBG1012") {
+    picture.left_out.emplace_back("colour profile (ICC)");
+  } else {
+    picture.left_out.push_back("fields of a program (" + printable_key(std::string(name.substr(0, 8))) + ")");
+  }
+}
+
 /// FFmpeg hands over one comment alone. Source: GIF89a.
 PictureFile describe_gif(const InputBytes& file) {
   PictureFile picture;
-  std::array<char, 9> head{};
+  std::array<char, 16> head{};
   const auto read = [&](std::uint64_t from, std::size_t count) {
     return file.read_at(from, head.data(), count) == count ? std::string_view(head.data(), count) : std::string_view();
   };
@@ -439,6 +466,12 @@ PictureFile describe_gif(const InputBytes& file) {
     if (bytes.empty() || (bytes[0] != '!' && bytes[0] != ',')) break;
     if (bytes[0] == '!' && bytes[1] == '\xfe') ++comments;
     if (bytes[0] == '!' && bytes[1] == '\x01') picture.left_out.emplace_back("a text that is drawn over it");
+    if (bytes[0] == '!' && bytes[1] == '\xff') {
+      const std::string_view application = read(at + 2, head.size());
+      if (application.size() == head.size() && application[0] == 11)
+        name_application(application.substr(1, 11), application.substr(12), picture);
+    }
+    bytes = read(at, 2);
     if (bytes[0] == ',') {
       bytes = read(at + 9, 1);
       if (bytes.empty()) break;
@@ -492,12 +525,14 @@ PictureFile describe_fits(const InputBytes& file) {
 
 /// Whether a program has put something into the bytes that are no colour.
 bool fourth_bytes_vary(const AVFrame& frame) {
-  const std::uint8_t first = frame.data[0][3];
+  const bool is_first = frame.format == AV_PIX_FMT_0RGB || frame.format == AV_PIX_FMT_0BGR;
+  if (!is_first && frame.format != AV_PIX_FMT_BGR0 && frame.format != AV_PIX_FMT_RGB0) return false;
+  const auto byte = [&frame, at = is_first ? 0 : 3](int x, int y) {
+    return frame.data[0][static_cast<std::ptrdiff_t>(y) * frame.linesize[0] + 4 * static_cast<std::ptrdiff_t>(x) + at];
+  };
   for (int y = 0; y < frame.height; ++y)
     for (int x = 0; x < frame.width; ++x)
-      if (frame.data[0][static_cast<std::ptrdiff_t>(y) * frame.linesize[0] + 4 * static_cast<std::ptrdiff_t>(x) + 3] !=
-          first)
-        return true;
+      if (byte(x, y) != byte(0, 0)) return true;
   return false;
 }
 
@@ -633,7 +668,7 @@ std::vector<std::string> left_out_of(const std::optional<PictureFile>& file, con
   if (coded.codec_id == AV_CODEC_ID_PHOTOCD) all.emplace_back("Photo CD's colours (YCC), of which FFmpeg makes YCbCr");
   if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_RGB555LE)
     all.emplace_back("the sixteenth bit of pixels");
-  if (coded.codec_id == AV_CODEC_ID_TARGA && frame.format == AV_PIX_FMT_BGR0 && fourth_bytes_vary(frame))
+  if ((coded.codec_id == AV_CODEC_ID_TARGA || coded.codec_id == AV_CODEC_ID_BMP) && fourth_bytes_vary(frame))
     all.emplace_back("the fourth byte of pixels, which is not said to be transparency");
   // Films have texts at frames, too (the time code of MPEG-2): only what is a picture is looked at.
   const auto is_called = [&demuxer](std::string_view name) { return demuxer.find(name) != std::string::npos; };
