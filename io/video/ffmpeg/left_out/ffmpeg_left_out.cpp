@@ -1,6 +1,6 @@
 // Files of pictures hold more than samples: other pictures, an orientation, colours that are not RGB, a colour profile,
 // texts. FFmpeg takes the first picture's samples as they are coded, or converts them; the rest is looked for here.
-#include "io/video/ffmpeg/ffmpeg_left_out.h"
+#include "io/video/ffmpeg/left_out/ffmpeg_left_out.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 
 #include "codec/base/limits.h"
 #include "io/source.h"
-#include "io/video/ffmpeg/ffmpeg_left_out.h"
+#include "io/video/ffmpeg/left_out/ffmpeg_left_out.h"
 
 namespace trivelet::io {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "io/source.h"
-#include "io/video/ffmpeg/ffmpeg_left_out.h"
+#include "io/video/ffmpeg/left_out/ffmpeg_left_out.h"
 
 namespace trivelet::io {
 
