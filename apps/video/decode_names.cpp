@@ -17,11 +17,13 @@ namespace {
 std::string video_extension(const std::string& path, const std::string& former, const Common& common) {
   if (former == "y4m") return former;
   constexpr std::array kExactPictures = {"png", "ppm", "pgm", "tif", "tiff", "bmp"};
-  const bool is_picture = std::find(kExactPictures.begin(), kExactPictures.end(), former) != kExactPictures.end();
+  const bool is_picture =
+      former == "pbm" || std::find(kExactPictures.begin(), kExactPictures.end(), former) != kExactPictures.end();
   if (!is_picture || is_matroska_name(path)) return "mkv";
   const StreamFile file = open_stream_file(path);
-  const std::vector<GopInfo> gops = probe(*file.source, limits(common)).gops;
-  return gops.size() == 1 && gops[0].frames == 1 ? former : "mkv";
+  const StreamInfo info = probe(*file.source, limits(common));
+  if (info.gops.size() != 1 || info.gops[0].frames != 1) return "mkv";
+  return former == "pbm" && !info.lossless ? "pgm" : former;  // black and white has become greys
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ is longer than its samples from a film that is cut.
 Judged by FFmpeg; skipped without it.
 """
 
+import json
 import os
 import struct
 import subprocess
@@ -140,6 +141,98 @@ def test_cover(folder: Path) -> None:
     check("filename=land.png" in told and "title=A cover" in told and "mimetype=image/png" in told, f"cover: {told}")
 
 
+def test_later_pictures(folder: Path) -> None:
+    """What only later pictures have is named, too; so is the part of a picture that is to be shown."""
+    plain, coded = folder / "plain.m2v", folder / "later.tvl"
+    stream = plain.read_bytes()
+    second = stream.index(b"\0\0\1\0", stream.index(b"\0\0\1\0") + 4)
+    (folder / "later.m2v").write_bytes(stream[:second] + with_captions(stream[second:]))
+    said = run("encode", folder / "later.m2v", coded, *EXACT)
+    check("left out: closed captions" in said, f"captions of later pictures: {said}")
+    # ITU-T H.262, 6.2.2.4: sequence_display_extension() of 32x48, behind the sequence extension.
+    display = b"\0\0\1\xb5" + int(f"{2:04b}{0:03b}0{32:014b}1{48:014b}000", 2).to_bytes(5, "big")
+    at = stream.index(b"\0\0\1", stream.index(b"\0\0\1\xb5") + 4)
+    (folder / "pans.m2v").write_bytes(stream[:at] + display + stream[at:])
+    said = run("encode", folder / "pans.m2v", coded, *EXACT)
+    check("left out: pan-scan" in said, f"pan-scan: {said}")
+
+
+def entries_of(stream: Path) -> dict:
+    told = json.loads(run("info", stream, "--json", "--quiet")).get("metadata", {})
+    return {e["key"]: e["value"] for e in told.get("entries", [])}
+
+
+def test_kept_tags(folder: Path) -> None:
+    """The time code of MPEG-2 and the XMP of QuickTime are tags of the stream."""
+    film, coded, out = folder / "coded.m2v", folder / "coded.tvl", folder / "again.mov"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "mpeg2video", "-timecode", "01:02:03:04", film)
+    run("encode", film, coded, *EXACT)
+    check(entries_of(coded).get("timecode") == "01:02:03:04", f"a time code: {entries_of(coded)}")
+    run("encode", folder / "plain.m2v", coded, *EXACT)
+    check("timecode" not in entries_of(coded), "that of an encoder, 0")
+    packet = "<?xpacket begin=''?><x:xmpmeta/>"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "mpeg4", "-metadata", f"xmp={packet}", out)
+    run("encode", out, coded, *EXACT)
+    check(entries_of(coded).get("xmp") == packet, f"XMP: {entries_of(coded)}")
+    said = run("decode", coded, out, "-y", "--codec", "mpeg4")
+    check(packet.encode() in out.read_bytes() and "xmp" not in said, f"XMP, decoded: {said}")
+    check("no place for xmp" in run("decode", coded, folder / "again.mp4", "-y", "--codec", "mpeg4"), "XMP to .mp4")
+
+
+def box(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4s", 8 + len(content), name) + content
+
+
+def test_descriptions(folder: Path) -> None:
+    """Boxes of MP4 in the description of its pictures that FFmpeg passes over are named."""
+    aperture = lambda width: box(b"clap", struct.pack(">8I", width, 1, 48, 1, 0, 1, 0, 1))
+    cases = {"plain": (b"", ""), "eyes": (box(b"lhvC", bytes(8)) + box(b"vexu", b""), "the second eye (MV-HEVC), how eyes see the picture (vexu)"),
+             "field": (box(b"hfov", bytes(4)), "the horizontal field of view"), "whole": (aperture(64), ""),
+             "cropped": (aperture(60), "cropping")}  # fmt: skip
+    film = folder / "described.mp4"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "mpeg4", film)
+    plain = film.read_bytes()
+    for name, (boxes, told) in cases.items():
+        film.write_bytes(with_boxes(plain, boxes))
+        said = run("encode", film, folder / "described.tvl", *EXACT)
+        check((f"left out: {told}\n" in said) if told else "left out" not in said, f"{name}: {said}")
+
+
+def test_script(folder: Path) -> None:
+    """Data of a script in FLV, which FFmpeg takes for text, are named, and no subtitles."""
+    film, cued = folder / "plain.flv", folder / "cued.flv"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "flv1", film)
+    data, at = film.read_bytes(), 13
+    for _ in range(3):  # behind what describes the film, and two pictures
+        at += 15 + int.from_bytes(data[at + 1 : at + 4], "big")
+    text = lambda name: struct.pack(">H", len(name)) + name
+    event = b"\2" + text(b"onCuePoint") + b"\3" + text(b"name") + b"\2" + text(b"one") + b"\0\0\x09"
+    head = bytes([18]) + len(event).to_bytes(3, "big") + (40).to_bytes(3, "big") + bytes(4)
+    cued.write_bytes(data[:at] + head + event + struct.pack(">I", 11 + len(event)) + data[at:])
+    said = run("encode", cued, folder / "cued.mkv", *EXACT)
+    tracks = json.loads(run("info", folder / "cued.mkv", "--json", "--quiet"))["other_tracks"]
+    check("data of a script (onCuePoint, track 1)" in said and not tracks, f"data of a script: {said}, {tracks}")
+
+
+def test_messages(folder: Path) -> None:
+    """What FFmpeg does not know is named by its letters, and what it lacks is no damage."""
+    unknown = folder / "unknown.avi"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "mjpeg", unknown)
+    unknown.write_bytes(unknown.read_bytes().replace(b"MJPG", b"XYZ1"))
+    said = run("encode", unknown, folder / "unknown.tvl", "-y", code=5)
+    check("no decoder for pictures coded as 'XYZ1'" in said, f"letters of a codec: {said}")
+    if not knows("-encoders", "libx264"):
+        return
+    groups = folder / "groups.h264"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "libx264", "-profile:v", "baseline", groups)
+    units = groups.read_bytes().replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]
+    # A picture parameter set with two slice groups (ITU-T H.264, 7.3.2.2).
+    units = [u if u[0] & 31 != 8 else bytes([u[0], 0b11000101, 0x80]) for u in units]
+    groups.write_bytes(b"".join(b"\0\0\0\1" + u for u in units))
+    said = run("encode", groups, folder / "groups.tvl", "-y", code=5)
+    check("FMO is not implemented" in said, f"slice groups: {said}")
+
+
 def test_times_in_disorder(folder: Path) -> None:
     """The third picture of Matroska is said to be shown when the second one is."""
     film, coded = folder / "times.mkv", folder / "times.tvl"
@@ -153,17 +246,21 @@ def test_times_in_disorder(folder: Path) -> None:
     check("not behind that of the picture before" in said, f"times that stand still: {said}")
 
 
-def with_vision(film: bytes) -> bytes:
-    """MP4 whose track of pictures is configured for Dolby Vision: a box in its description, and longer boxes around."""
-    box = struct.pack(">I4s", 32, b"dvvC") + bytes([1, 0, 8 << 1, 1 << 3 | 1, 4 << 4]) + bytes(19)
+def with_boxes(film: bytes, boxes: bytes) -> bytes:
+    """MP4 with more boxes in the description of its pictures, and longer boxes around."""
     at = film.index(b"mp4v", film.index(b"stsd"))  # the entry of the only description
     end = at - 4 + struct.unpack_from(">I", film, at - 4)[0]
-    data = bytearray(film[:end] + box + film[end:])
+    data = bytearray(film[:end] + boxes + film[end:])
     for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"mp4v"):
         size = data.index(name, data.index(b"stsd") if name == b"mp4v" else 0) - 4
-        struct.pack_into(">I", data, size, struct.unpack_from(">I", data, size)[0] + len(box))
+        struct.pack_into(">I", data, size, struct.unpack_from(">I", data, size)[0] + len(boxes))
     check(film.index(b"mdat") < film.index(b"moov"), "the samples stand before the description")
     return bytes(data)
+
+
+def with_vision(film: bytes) -> bytes:
+    """MP4 whose track of pictures is configured for Dolby Vision."""
+    return with_boxes(film, box(b"dvvC", bytes([1, 0, 8 << 1, 1 << 3 | 1, 4 << 4]) + bytes(19)))
 
 
 def test_encrypted(folder: Path) -> None:
@@ -267,6 +364,11 @@ def main() -> int:
         test_encrypted(Path(name))
         test_times_in_disorder(Path(name))
         test_long_box(Path(name))
+        test_later_pictures(Path(name))
+        test_kept_tags(Path(name))
+        test_descriptions(Path(name))
+        test_script(Path(name))
+        test_messages(Path(name))
         test_edits(Path(name))
         test_cover(Path(name))
         test_damaged_header(Path(name))

@@ -166,6 +166,13 @@ def test_dates(folder: Path) -> None:
     check(dates == {"creation_time": DATE, "track_creation_time": DATE.replace("T03", "T02")}, f"dates: {dates}")
     said = run("decode", stream, out, "-y")
     check("no place for creation_time '2020-01-02T02:04:05" in said and "of track 0" in said, f"dates, to .mkv: {said}")
+    at = data.index(b"mvhd") + 8  # a date of the track alone becomes that of the film
+    data[at : at + 4] = bytes(4)
+    film.write_bytes(data)
+    run("encode", film, stream, *FAST)
+    for said in (run("decode", stream, out, "-y"), run("encode", film, out, *FAST)):
+        check("creation_time" not in said and fields(out)["film", "tag creation_time"] == DATE.replace("T03", "T02"),
+              f"the date of a track: {said}, {fields(out)}")  # fmt: skip
 
 
 def test_one_track(folder: Path) -> None:

@@ -576,6 +576,11 @@ def test_bilevel(folder: Path) -> None:
     for options in ([], ["--pix-fmt", "auto"]):
         run("decode", coded, folder / "again.pbm", "-y", *options)
         check((folder / "again.pbm").read_bytes() == b"P4\n9 3\n" + bits, f"black and white {options}")
+    for options, suffix in (["--lossless"], "pbm"), ([], "pgm"):  # with loss it has greys
+        shutil.rmtree(folder / "of_bits", ignore_errors=True)
+        run("encode", folder / "bits.pbm", "--out-dir", folder / "of_bits", *options)
+        run("decode", folder / "of_bits" / "bits.pbm.tvl", "--out-dir", folder / "of_bits")
+        check((folder / "of_bits" / f"bits.{suffix}").exists(), f"the name of an output: {list((folder / 'of_bits').iterdir())}")
     ffmpeg("-i", folder / "bits.pbm", folder / "bits.xbm")
     run("decode", coded, folder / "again.xbm", "-y")
     wanted, found = (ffmpeg("-i", folder / name, "-pix_fmt", "gray", "-f", "md5", "-").stdout for name in ("bits.xbm", "again.xbm"))

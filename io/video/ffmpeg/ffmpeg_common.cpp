@@ -52,17 +52,25 @@ void on_message(void* context, int level, const char* format, va_list arguments)
   const bool concealed =
       level <= AV_LOG_INFO && (begins("concealing ") || begins("error y=%d x=%d") || begins("overread %d") ||
                                std::strstr(format, "CRC mismatch") != nullptr);
-  if (level > AV_LOG_ERROR && !concealed) return;
+  // avpriv_report_missing_feature() warns in two messages, of which the first is the name.
+  thread_local std::string feature;
+  const bool is_missing = begins(" is not implemented. Update your FFmpeg");
+  if (level > AV_LOG_WARNING && !concealed) return;
+  std::array<char, 256> text = {};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  std::string message = text.data();
+  while (!message.empty() && (message.back() == '\n' || message.back() == ' ')) message.pop_back();
+  if (!is_missing) feature = message;
+  if (level > AV_LOG_ERROR && !concealed && !is_missing) return;
   void* const opaque = opaque_of(context);
   const std::lock_guard lock(logs_mutex);
   // Other contexts may have an opaque of another kind, so only registered logs are used.
   const auto log = std::find(logs.begin(), logs.end(), opaque);
   if (log == logs.end()) return;
-  std::array<char, 256> text = {};
-  std::vsnprintf(text.data(), text.size(), format, arguments);
-  std::string message = text.data();
-  while (!message.empty() && (message.back() == '\n' || message.back() == ' ')) message.pop_back();
-  (*log)->add(std::move(message), concealed);
+  if (is_missing)
+    (*log)->add_missing(feature + " is not implemented");
+  else
+    (*log)->add(std::move(message), concealed);
 }
 
 std::string av_text(int code) {
@@ -95,9 +103,16 @@ bool ErrorLog::take_concealed() {
   return std::exchange(concealed_, false);
 }
 
+std::string ErrorLog::missing_feature() {
+  const std::lock_guard lock(logs_mutex);
+  return missing_;
+}
+
 void ErrorLog::forget() {
-  take();
-  take_concealed();
+  const std::lock_guard lock(logs_mutex);
+  first_.clear();
+  missing_.clear();
+  concealed_ = false;
 }
 
 void ErrorLog::add(std::string message, bool concealed) {

@@ -69,12 +69,16 @@ class ErrorLog {
   /// True if a decoder has concealed missing samples since the last call. Frames are not always marked: with several
   /// threads the mark of a frame that is shown later is lost.
   bool take_concealed();
+  /// What a decoder has said it lacks since the last forget(), "FMO is not implemented"; "" if it lacks nothing.
+  std::string missing_feature();
   /// What was until now is of no interest.
   void forget();
   void add(std::string message, bool concealed);
+  void add_missing(std::string feature) { missing_ = std::move(feature); }
 
  private:
   std::string first_;
+  std::string missing_;
   bool concealed_ = false;
 };
 

@@ -135,6 +135,14 @@ std::string Complaints::summary() const {
 
 namespace {
 
+/// FFmpeg's name, or the four letters of the container where it knows none.
+std::string name_of_codec(const AVCodecParameters& codec) {
+  if (codec.codec_id != AV_CODEC_ID_NONE) return avcodec_get_name(codec.codec_id);
+  std::array<char, AV_FOURCC_MAX_STRING_SIZE> letters = {};
+  av_fourcc_make_string(letters.data(), codec.codec_tag);
+  return codec.codec_tag != 0 ? std::string("pictures coded as '") + letters.data() + "'" : "pictures coded like these";
+}
+
 /// Of a file that no demuxer knows. Its name decides whether it may be a film or picture that is damaged.
 [[noreturn]] void fail_unknown(const std::string& path, ErrorKind kind, const std::string& what) {
   const AVOutputFormat* const like = av_guess_format(nullptr, path.c_str(), nullptr);
@@ -213,6 +221,7 @@ void PictureDecoder::open_input(const std::string& path, const std::string& demu
   AVDictionary* settings = nullptr;
   // What we read ourselves may lead to no other file, a playlist to some if allowed; nothing leads to the network.
   av_dict_set(&settings, "protocol_whitelist", source_ && !options.allow_outside ? "data" : "file,crypto,data", 0);
+  av_dict_set(&settings, "export_xmp", "1", 0);  // of MP4: a tag
   if (options.frame_rate.num > 0 && demuxer == "image2") {
     const std::string rate = to_string(options.frame_rate);
     av_dict_set(&settings, "framerate", rate.c_str(), 0);
@@ -254,7 +263,7 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
   const AVCodec* codec = decoder_with_alpha(*stream_, avcodec_find_decoder(id));
   if (device != nullptr) codec = helped_decoder(id, codec);
   require(codec != nullptr, ErrorKind::kUnsupported,
-          name_ + ": this FFmpeg has no decoder for " + avcodec_get_name(id));
+          name_ + ": this FFmpeg has no decoder for " + name_of_codec(*stream_->codecpar));
   codec_.reset(avcodec_alloc_context3(codec));
   if (!codec_) throw std::bad_alloc();
   int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
@@ -487,7 +496,10 @@ void PictureDecoder::check_damage(int code) {
   }
   if (code == AVERROR_INVALIDDATA && before_begin_) return;
   if (reason.empty()) reason = complaint_;
-  if (code < 0 && frames_ == 0 && !begin_ && (code == AVERROR_PATCHWELCOME || means_unsupported(reason))) {
+  const std::string missing = log_.missing_feature();
+  if (code < 0 && frames_ == 0 && !begin_ &&
+      (code == AVERROR_PATCHWELCOME || means_unsupported(reason) || !missing.empty())) {
+    if (!missing.empty()) reason = missing;
     try {
       av_fail(AVERROR_PATCHWELCOME, name_ + ": FFmpeg's " + codec_->codec->name + " decoder does not read it",
               ErrorKind::kUnsupported, reason);

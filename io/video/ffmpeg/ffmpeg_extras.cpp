@@ -54,6 +54,18 @@ std::string name_of(AVPacketSideDataType type) {
   return name != nullptr ? name : "side data of type " + std::to_string(static_cast<int>(type));
 }
 
+/// Whether a part of the picture is to be shown. The decoder of MPEG-2 says it of every picture.
+bool pans(const AVFrame& picture) {
+  const AVFrameSideData* const data = av_frame_get_side_data(&picture, AV_FRAME_DATA_PANSCAN);
+  if (data == nullptr) return false;
+  const auto& part = *reinterpret_cast<const AVPanScan*>(data->data);
+  constexpr int kSixteenths = 16;
+  const bool is_smaller = part.width > 0 && part.height > 0 &&
+                          (part.width < kSixteenths * picture.width || part.height < kSixteenths * picture.height);
+  const auto is_moved = [](const std::int16_t(&at)[2]) { return at[0] != 0 || at[1] != 0; };
+  return is_smaller || std::any_of(std::begin(part.position), std::end(part.position), is_moved);
+}
+
 /// What a file says of the colours of a display alone, without its luminances, or of these alone: no stream has a place
 /// for a part. "" if it says nothing, both, or the primaries that sRGB and Rec. ITU-R BT.709 have (PNG's cHRM chunk).
 std::string part_of_display(const AVStream& stream, const AVFrame& first) {
@@ -83,6 +95,24 @@ const AVCodec* decoder_with_alpha(const AVStream& stream, const AVCodec* usual) 
   return codec != nullptr ? codec : usual;
 }
 
+void add_extras_of(const AVFrame& picture, std::vector<std::string>& names) {
+  const auto add = [&names](const char* name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  };
+  constexpr std::array<std::pair<AVFrameSideDataType, const char*>, 7> kOfPictures = {
+      {{AV_FRAME_DATA_A53_CC, "closed captions"},
+       {AV_FRAME_DATA_DYNAMIC_HDR_PLUS, "HDR10+"},
+       {AV_FRAME_DATA_DOVI_METADATA, "Dolby Vision"},
+       {AV_FRAME_DATA_SPHERICAL, "that the picture is a sphere"},
+       {AV_FRAME_DATA_STEREO3D, "that the picture is stereoscopic"},
+       {AV_FRAME_DATA_S12M_TIMECODE, "time codes of pictures"},
+       {AV_FRAME_DATA_AFD, "active format"}}};
+  for (int i = 0; i < picture.nb_side_data; ++i)
+    for (const auto& [type, name] : kOfPictures)
+      if (picture.side_data[i]->type == type) add(name);
+  if (pans(picture)) add("pan-scan");
+}
+
 std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& first) {
   std::vector<std::string> names;
   const auto add = [&names](const std::string& name) {
@@ -95,16 +125,7 @@ std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& 
     const auto type = static_cast<AVPacketSideDataType>(i);
     if (!is_kept_or_of_coding(type) && av_stream_get_side_data(&stream, type, nullptr) != nullptr) add(name_of(type));
   }
-  constexpr std::array<std::pair<AVFrameSideDataType, const char*>, 7> kOfPictures = {
-      {{AV_FRAME_DATA_A53_CC, "closed captions"},
-       {AV_FRAME_DATA_DYNAMIC_HDR_PLUS, "HDR10+"},
-       {AV_FRAME_DATA_DOVI_METADATA, "Dolby Vision"},
-       {AV_FRAME_DATA_SPHERICAL, "that the picture is a sphere"},
-       {AV_FRAME_DATA_STEREO3D, "that the picture is stereoscopic"},
-       {AV_FRAME_DATA_S12M_TIMECODE, "time codes of pictures"},
-       {AV_FRAME_DATA_AFD, "active format"}}};
-  for (const auto& [type, name] : kOfPictures)
-    if (av_frame_get_side_data(&first, type) != nullptr) add(name);
+  add_extras_of(first, names);
   if (const std::string part = part_of_display(stream, first); !part.empty()) add(part);
   return names;
 }

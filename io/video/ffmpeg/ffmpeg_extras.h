@@ -14,6 +14,8 @@ const AVCodec* decoder_with_alpha(const AVStream& stream, const AVCodec* usual);
 
 /// What a film has and no stream of ours: the names for a warning. `first`: the first picture, as it was decoded.
 std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& first);
+/// Adds the names for what any picture has, unless they are there.
+void add_extras_of(const AVFrame& picture, std::vector<std::string>& names);
 
 /// The format of a picture of four bytes a pixel, by its packet, which is its file, where the decoder may call it by
 /// another: Targa without bits of alpha, and DirectDraw with DXGI formats. AV_PIX_FMT_NONE: the decoder is right.

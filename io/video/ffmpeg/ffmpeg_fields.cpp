@@ -5,6 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
+
+extern "C" {
+#include <libavutil/parseutils.h>
+}
 
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 
@@ -48,6 +53,7 @@ InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
   context->pb = io.context();
   AVDictionary* settings = nullptr;
   av_dict_set(&settings, "protocol_whitelist", "data", 0);
+  av_dict_set(&settings, "export_xmp", "1", 0);  // of MP4: a tag
   const int code = avformat_open_input(&context, file.name().c_str(), nullptr, &settings);
   av_dict_free(&settings);
   io.rethrow();
@@ -57,9 +63,13 @@ InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
 }  // namespace
 
 bool is_same_value(std::string_view key, std::string_view a, std::string_view b) {
-  constexpr std::size_t kSeconds = 19;  // 2026-01-02T03:04:05, without fractions that not all containers have
-  if (lower(key) == "creation_time") return a.substr(0, kSeconds) == b.substr(0, kSeconds);
-  return a == b;
+  if (lower(key) != "creation_time") return a == b;
+  // Not all containers have fractions of a second, and all write it as FFmpeg does, 2026-01-02T03:04:05.
+  constexpr std::int64_t kSecond = 1'000'000;
+  std::int64_t at_a = 0, at_b = 0;
+  if (av_parse_time(&at_a, std::string(a).c_str(), 0) < 0 || av_parse_time(&at_b, std::string(b).c_str(), 0) < 0)
+    return a == b;
+  return at_a / kSecond == at_b / kSecond;
 }
 
 std::string tag_of(const AVDictionary* tags, const char* key) {

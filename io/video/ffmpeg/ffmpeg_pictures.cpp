@@ -26,12 +26,7 @@ FramePtr without_samples(const AVFrame& frame) {
   out->width = frame.width;
   out->height = frame.height;
   out->format = frame.format;
-  out->best_effort_timestamp = frame.best_effort_timestamp;
-#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
-  out->duration = frame.duration;
-#else
-  out->pkt_duration = frame.pkt_duration;
-#endif
+  if (av_frame_copy_props(out.get(), &frame) < 0) throw std::bad_alloc();
   return out;
 }
 

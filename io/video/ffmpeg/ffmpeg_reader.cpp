@@ -116,6 +116,7 @@ class FfmpegReader final : public FrameReader {
     metadata_ = hdr_of(decoder.stream(), first);
     // Times of frames that are counted instead do not match those of chapters.
     if (decoder.has_source() && !own_rate) read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
+    if (!own_rate) take_time_code(first);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
     other_colours_ = other_colours(decoder.container_colours(), first);
@@ -186,7 +187,7 @@ class FfmpegReader final : public FrameReader {
     if (left_out_ > 0)
       all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
                     " others that are not in the file, and cannot be decoded; what follows is read");
-    if (!left_out_fields_.empty()) all.push_back(left_out_fields_);
+    if (!left_out_fields_.empty()) all.push_back(text_of_left_out());
     if (!other_colours_.empty())
       all.push_back("the colours that the container states are not those of the pictures, which are kept: " +
                     other_colours_);
@@ -226,10 +227,23 @@ class FfmpegReader final : public FrameReader {
     }
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
     for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
-    if (all.empty()) return;
-    left_out_fields_ = file && file->is_heif ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";
-    left_out_fields_ += " are read and these are left out: ";
-    for (std::size_t i = 0; i < all.size(); ++i) left_out_fields_ += (i > 0 ? ", " : "") + all[i];
+    left_out_fields_ = std::move(all);
+    is_heif_ = file && file->is_heif;
+  }
+
+  std::string text_of_left_out() const {
+    std::string text = is_heif_ ? "a HEIF picture (AVIF, HEIC), of which the samples" : "the samples";
+    text += " are read and these are left out: ";
+    for (std::size_t i = 0; i < left_out_fields_.size(); ++i) text += (i > 0 ? ", " : "") + left_out_fields_[i];
+    return text;
+  }
+
+  /// The time code of MPEG-2's first group of pictures, where no container says one. Encoders write 0 of themselves.
+  void take_time_code(const AVFrame& first) {
+    const std::string code = tag_of(first.metadata, "timecode");
+    const auto has = std::any_of(metadata_.entries.begin(), metadata_.entries.end(),
+                                 [](const auto& entry) { return entry.first == "timecode"; });
+    if (!has && code.find_first_not_of("0:;") != std::string::npos) metadata_.entries.emplace_back("timecode", code);
   }
 
   /// The format that was asked for, or that of the samples, if they are integers.
@@ -260,6 +274,7 @@ class FfmpegReader final : public FrameReader {
             at_frame() + " is " + layout.text() + ", the first was " +
                 PictureLayout{layout_.width, layout_.height, samples_}.text() +
                 "; split the video there or scale it to one size first");
+    add_extras_of(pictures_.frame(), left_out_fields_);
     return true;
   }
 
@@ -285,7 +300,8 @@ class FfmpegReader final : public FrameReader {
   std::string name_;
   PictureStream pictures_;
   const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
-  std::string left_out_fields_;              ///< a remark, or ""
+  std::vector<std::string> left_out_fields_;
+  bool is_heif_ = false;
   std::string other_colours_;                ///< that the container states, or ""
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device

@@ -45,6 +45,18 @@ std::int64_t left_out_by_edits(const AVFormatContext& input, const AVStream& fro
   return us > av_rescale_q(packet.duration, from.time_base, kMicroseconds) ? us : 0;
 }
 
+/// The name of what a packet of FLV holds where its demuxer takes data of a script for text: "onCuePoint". "" for text.
+std::string name_of_script(const AVFormatContext& input, const AVPacket& packet) {
+  constexpr int kHead = 3, kString = 2;  // AMF0: the type and two bytes of length
+  if (std::string_view(input.iformat->name) != "flv" || packet.size < kHead || packet.data[0] != kString) return {};
+  const int length = packet.data[1] << 8 | packet.data[2];
+  if (length == 0 || length > packet.size - kHead) return {};
+  std::string name(reinterpret_cast<const char*>(packet.data) + kHead, static_cast<std::size_t>(std::min(length, 40)));
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
+  return name;
+}
+
 /// The codec of text subtitles in a container; NONE if there are several.
 AVCodecID text_subtitles_of(std::string_view muxer) {
   if (muxer == "matroska") return AV_CODEC_ID_SUBRIP;
@@ -236,6 +248,18 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
     add("timecode", code);
 }
 
+namespace {
+
+/// Matroska has one date, that of the film: of a film without one it is that of the pictures.
+void date_by_pictures(AVFormatContext& output) {
+  const std::string_view muxer = output.oformat->name;
+  if ((muxer != "matroska" && muxer != "webm") || output.nb_streams == 0) return;
+  const std::string date = tag_of(output.streams[0]->metadata, "creation_time");
+  if (!date.empty()) av_dict_set(&output.metadata, "creation_time", date.c_str(), AV_DICT_DONT_OVERWRITE);
+}
+
+}  // namespace
+
 void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
   if (output.nb_chapters == 0 && holds_chapters(output.oformat->name))
     for (std::size_t i = 0; i < metadata.chapters.size(); ++i) {
@@ -257,6 +281,7 @@ void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata) {
     else
       av_dict_set(&output.metadata, key.c_str(), value.c_str(), AV_DICT_DONT_OVERWRITE);
   }
+  date_by_pictures(output);
 }
 
 namespace {
@@ -283,6 +308,9 @@ struct SideStreamCopy::Target {
   std::unique_ptr<SoundCoder> sound;        ///< that is encoded again
   std::optional<DecodeTimes> decode_times;  ///< of pictures of which a container does not tell them
   std::int64_t last_dts = AV_NOPTS_VALUE;
+  bool is_read = false;  ///< a packet of it
+  bool is_written = false;
+  bool has_script = false;            ///< among its text
   std::int64_t heard_again_us = 0;    ///< of what an edit list leaves out
   std::optional<std::int64_t> delay;  ///< added to times, which a reader takes off again; null: not yet looked for
   // Of a file in parts, in microseconds: when the last packet began and ended, of this part and those before, and of
@@ -329,6 +357,7 @@ void SideStreamCopy::open(const std::string& path) {
   context->pb = io_->context();
   AVDictionary* settings = nullptr;
   av_dict_set(&settings, "protocol_whitelist", "data", 0);
+  av_dict_set(&settings, "export_xmp", "1", 0);  // of MP4: a tag
   int code = avformat_open_input(&context, path.c_str(), nullptr, &settings);
   av_dict_free(&settings);
   io_->rethrow();
@@ -442,6 +471,11 @@ void SideStreamCopy::add_track(AVStream& from) {
   const std::string_view muxer = output_->oformat->name;
   const bool attachment = codec.codec_type == AVMEDIA_TYPE_ATTACHMENT;
   if (from.disposition & AV_DISPOSITION_ATTACHED_PIC) return add_cover(from);
+  if (const std::string script = script_of(from); !script.empty()) {
+    remarks_.push_back("data of a script (" + script + ", track " + std::to_string(from.index) +
+                       "), which are no text");
+    return;
+  }
   if (codec.codec_type == AVMEDIA_TYPE_AUDIO && !options_.sound_codec.empty()) return add_recoded(from);
   const bool held = attachment ? muxer == "matroska"
                                : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
@@ -514,6 +548,18 @@ void SideStreamCopy::add_recoded(AVStream& from) {
   av_dict_set(&target->to->metadata, "encoder", nullptr, 0);
   from.discard = AVDISCARD_DEFAULT;
   targets_[from.index] = std::move(target);
+}
+
+/// What the first packet of a track of FLV's is called, unless it is text.
+std::string SideStreamCopy::script_of(const AVStream& track) const {
+  if (std::string_view(input_->iformat->name) != "flv" || track.codecpar->codec_id != AV_CODEC_ID_TEXT) return {};
+  SideStreamOptions alone = options_;
+  alone.parts.clear();
+  const SideStreamCopy again(alone);
+  do av_packet_unref(again.packet_.get());
+  while (av_read_frame(again.input_.get(), again.packet_.get()) >= 0 && again.packet_->stream_index != track.index);
+  again.io_->rethrow();
+  return name_of_script(*input_, *again.packet_);
 }
 
 bool SideStreamCopy::add_converted(AVStream& from) {
@@ -685,6 +731,7 @@ void SideStreamCopy::write_until(std::int64_t us) {
     const std::int64_t duration = av_rescale_q(p.duration, base, kMicroseconds);
     const bool passed =
         at != INT64_MIN && (add_times(at, duration) <= begin_us_ || (target && target->is_covered(at, duration)));
+    if (target != nullptr) target->is_read = true;
     if (target == nullptr || passed || at >= end_us_) continue;
     if (at != INT64_MIN) {
       target->begin_us = std::max(target->begin_us, at);
@@ -707,8 +754,10 @@ void SideStreamCopy::finish(std::int64_t us) {
                          count_of(static_cast<std::uint64_t>((target->heard_again_us + 500) / 1000), "millisecond") +
                          " that an edit list leaves out are heard");
   for (const auto& [index, target] : targets_)
-    if (target->last_dts == AV_NOPTS_VALUE && begin_us_ == INT64_MIN && !target->encoder && target->from)
-      remarks_.push_back(std::string(kind_of(*target->from)) + " (track " + std::to_string(index) + "): it is empty");
+    if (!target->is_written && begin_us_ == INT64_MIN && !target->encoder && target->from)
+      remarks_.push_back(
+          std::string(kind_of(*target->from)) + " (track " + std::to_string(index) +
+          (target->is_read ? "): nothing of it is in the time of the pictures" : "): FFmpeg finds nothing in it"));
 }
 
 void SideStreamCopy::write(Target& target, AVPacket& packet) {
@@ -736,6 +785,12 @@ void SideStreamCopy::send_recoded(Target& target, AVPacket& packet) {
 }
 
 void SideStreamCopy::write_converted(Target& target, AVPacket& packet) {
+  if (const std::string script = name_of_script(*input_, packet); !script.empty()) {
+    if (std::exchange(target.has_script, true)) return;
+    remarks_.push_back("data of a script (" + script + ") among the text of track " +
+                       std::to_string(packet.stream_index));
+    return;
+  }
   AVSubtitle subtitle = {};
   int there = 0;
   if (avcodec_decode_subtitle2(target.decoder.get(), &subtitle, &there, &packet) < 0 || there == 0) {
@@ -774,6 +829,7 @@ void SideStreamCopy::send(Target& target, AVPacket& packet) {
     packet.dts = add_times(target.last_dts, 1);
   if (packet.pts != AV_NOPTS_VALUE && packet.pts < packet.dts) packet.pts = packet.dts;
   target.last_dts = packet.dts;
+  target.is_written = true;
   if (target.to->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && target.to->codecpar->codec_id != AV_CODEC_ID_WAVPACK) {
     target.index = target.to->index;
     target.codec = target.to->codecpar->codec_id;

@@ -64,6 +64,7 @@ class SideStreamCopy {
   void add_track(AVStream& from);
   void add_cover(AVStream& from);
   std::vector<bool> mapped(AVFormatContext& input, int video) const;
+  std::string script_of(const AVStream& track) const;
   bool add_converted(AVStream& from);
   void add_recoded(AVStream& from);
   void add_chapters();

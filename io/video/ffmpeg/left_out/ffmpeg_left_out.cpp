@@ -552,6 +552,8 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   const std::string_view begin(head.data(), file.read_at(0, head.data(), head.size()));
   if (begin.size() < head.size()) return std::nullopt;
   if (begin.substr(4, 4) == "ftyp" && is_heif_picture(begin.substr(8, 4))) return describe_heif(file);
+  for (const std::string_view box : {"ftyp", "moov", "mdat", "wide", "free", "skip"})
+    if (begin.substr(4, 4) == box) return describe_mp4(file);
   if (begin.substr(0, 4) == "\x89PNG") return describe_png(file);
   if (begin.substr(0, 3) == "\xff\xd8\xff") return describe_jpeg(file);
   if (begin.substr(0, 4) == std::string_view("II+\0", 4) || begin.substr(0, 4) == std::string_view("MM\0+", 4))

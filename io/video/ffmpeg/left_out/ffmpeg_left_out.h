@@ -26,12 +26,13 @@ struct PictureFile {
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
-/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, JPEG XL, GIF, WebP, PSD, BMP and FITS. Nothing for other files,
-/// and for standard input.
+/// HEIF pictures, TIFF, PNG, JPEG, JPEG 2000, JPEG XL, GIF, WebP, PSD, BMP, FITS, and films of MP4. Nothing for other
+/// files, and for standard input.
 std::optional<PictureFile> picture_file(const std::string& path);
 
 PictureFile describe_jxl(const InputBytes& file);
 PictureFile describe_bmp(const InputBytes& file);
+PictureFile describe_mp4(const InputBytes& file);
 
 /// Adds how many pixels an inch has. Programs that know nothing of it write 72.
 void name_density(double across, double down, PictureFile& picture);
