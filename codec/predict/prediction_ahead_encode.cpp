@@ -98,7 +98,7 @@ struct AheadEncoder::State {
   std::vector<Frequencies> tables;
   std::vector<PutSymbol> slots;
   std::vector<std::uint32_t> packed;  // the frequency and begin of slots, packed for Kernels::put
-  LargeVector<std::uint16_t> words;  // filled from the end; most of it is never touched
+  LargeVector<std::uint16_t> words;   // filled from the end; most of it is never touched
 
   void start(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high);
@@ -218,18 +218,9 @@ bool AheadEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t
   AheadParts parts = split_ahead(codeword + bits.bytes(), size - bits.bytes());
   if (parts.extra_bytes != s.extra.size() || !std::equal(parts.extra, parts.extra + parts.extra_bytes, s.extra.data()))
     return false;
-  std::vector<std::uint32_t> lookups;
-  make_lookups(tables, lookups);
-  std::vector<std::uint8_t> contexts(static_cast<std::size_t>(s.width) + kKernelPadding);
-  std::vector<std::uint8_t> tokens(contexts.size());
   bool right = true;
-  for (std::size_t row = 0; row < s.symbols_end; row += static_cast<std::size_t>(s.width)) {
-    const std::uint16_t* wanted = &s.symbols[row];
-    for (int x = 0; x < s.width; ++x)
-      contexts[static_cast<std::size_t>(x)] = static_cast<std::uint8_t>(wanted[x] / kTokenSpace);
-    s.kernel.take(lookups.data(), contexts.data(), s.width, parts.lanes, tokens.data());
-    for (int x = 0; x < s.width; ++x) right &= tokens[static_cast<std::size_t>(x)] == wanted[x] % kTokenSpace;
-  }
+  for (std::size_t row = 0; row < s.symbols_end; row += static_cast<std::size_t>(s.width))
+    right &= s.kernel.expect(s.packed.data(), &s.symbols[row], s.width, parts.lanes);
   return right && is_used_up(parts.lanes);
 } catch (const Error& e) {
   if (e.kind() != ErrorKind::kBadStream) throw;

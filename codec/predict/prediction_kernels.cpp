@@ -63,6 +63,19 @@ void differences_of(const std::uint32_t* codes, int n, std::int32_t* out) {
   }
 }
 
+/// A word for a state that has become too small.
+inline std::uint32_t with_word(std::uint32_t state, StateLanes& lanes) {
+  std::uint32_t word = 0;
+  if (lanes.left > 0) {
+    word = static_cast<std::uint32_t>(lanes.words[0] | lanes.words[1] << 8);
+    lanes.words += 2;
+    --lanes.left;
+  } else {
+    lanes.overrun = true;
+  }
+  return state << 16 | word;
+}
+
 /// Kernels::take, one sample after the other.
 void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
                  std::uint8_t* tokens) {
@@ -72,19 +85,24 @@ void take_tokens(const std::uint32_t* lookups, const std::uint8_t* contexts, int
     tokens[x] = entry & 127;
     lanes.seen |= entry;
     state = (entry >> 7 & 0xfff) * (state >> kFrequencyBits) + (entry >> 19 & 0x7ff);
-    if (state < kLowestState) {
-      std::uint32_t word = 0;
-      if (lanes.left > 0) {
-        word = static_cast<std::uint32_t>(lanes.words[0] | lanes.words[1] << 8);
-        lanes.words += 2;
-        --lanes.left;
-      } else {
-        lanes.overrun = true;
-      }
-      state = state << 16 | word;
-    }
+    if (state < kLowestState) state = with_word(state, lanes);
     lanes.state[static_cast<std::size_t>(x) % kStates] = state;
   }
+}
+
+/// Kernels::expect, one sample after the other.
+bool expect_symbols(const std::uint32_t* packed, const std::uint16_t* symbols, int n, StateLanes& lanes) {
+  bool right = true;
+  for (int x = 0; x < n; ++x) {
+    std::uint32_t state = lanes.state[static_cast<std::size_t>(x) % kStates];
+    const std::uint32_t frequency = packed[symbols[x]] >> 16;
+    const std::uint32_t place = (state & (kFrequencySum - 1)) - (packed[symbols[x]] & 0xffff);
+    right &= place < frequency;
+    state = frequency * (state >> kFrequencyBits) + place;
+    if (state < kLowestState) state = with_word(state, lanes);
+    lanes.state[static_cast<std::size_t>(x) % kStates] = state;
+  }
+  return right;
 }
 
 }  // namespace
@@ -151,6 +169,7 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
 }
 
 constexpr auto take = take_tokens;
+constexpr auto expect = expect_symbols;
 #endif
 
 #if !defined(__AVX512BW__)
@@ -174,7 +193,7 @@ std::uint16_t* put(const PutSymbol* table, const std::uint32_t*, const std::uint
 
 }  // namespace
 
-const Kernels kKernels{weigh,  differences, around,         flat, contexts, weigh_left,
-                       errors, tokens,      differences_of, take, put,      products};
+const Kernels kKernels{weigh,  differences,    around, flat,   contexts, weigh_left, errors,
+                       tokens, differences_of, take,   expect, put,      products};
 
 }  // namespace trivelet::prediction::TRIVELET_ISA

@@ -73,6 +73,8 @@ struct Kernels {
   /// Takes a token for each sample of a row. `lookups`: kFrequencySum entries for every context.
   void (*take)(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes,
                std::uint8_t* tokens);
+  /// Takes the symbols of a row as take() does, and returns whether the states say them. `packed`: as for put().
+  bool (*expect)(const std::uint32_t* packed, const std::uint16_t* symbols, int n, StateLanes& lanes);
   /// Codes the symbols of a row with rANS, the last one first, and stores the words that leave the states in front of
   /// `words`. Returns the position of the first of these words. `packed`: 2^16 times the frequency, plus the begin, of
   /// every symbol. The memory in front of `words` holds one word per symbol, and one more.

@@ -170,6 +170,19 @@ constexpr std::array<std::array<std::uint8_t, 8>, 256> make_places() {
 }
 alignas(64) constexpr auto kPlaces = make_places();
 
+/// Gives each state that has become too small the next word, of which eight must be readable.
+inline __m256i with_words(__m256i state, StateLanes& lanes) {
+  const __m256i wants = _mm256_cmpeq_epi32(_mm256_srli_epi32(state, 16), _mm256_setzero_si256());
+  const auto mask = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(wants)));
+  const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(lanes.words)));
+  const __m256i places = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(kPlaces[mask].data())));
+  const __m256i filled = _mm256_or_si256(_mm256_slli_epi32(state, 16), _mm256_permutevar8x32_epi32(words, places));
+  const auto count = static_cast<std::size_t>(std::popcount(mask));
+  lanes.words += 2 * count;
+  lanes.left -= count;
+  return _mm256_blendv_epi8(state, filled, wants);
+}
+
 /// Takes eight tokens. Eight words must be readable.
 inline __m256i take_eight(const std::uint32_t* lookups, const std::uint8_t* contexts, __m256i& state, StateLanes& lanes,
                           __m256i& seen) {
@@ -181,15 +194,7 @@ inline __m256i take_eight(const std::uint32_t* lookups, const std::uint8_t* cont
   const __m256i frequency = _mm256_and_si256(_mm256_srli_epi32(entry, 7), _mm256_set1_epi32(0xfff));
   const __m256i place = _mm256_and_si256(_mm256_srli_epi32(entry, 19), _mm256_set1_epi32(0x7ff));
   state = _mm256_add_epi32(_mm256_mullo_epi32(frequency, _mm256_srli_epi32(state, kFrequencyBits)), place);
-  const __m256i wants = _mm256_cmpeq_epi32(_mm256_srli_epi32(state, 16), _mm256_setzero_si256());
-  const auto mask = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(wants)));
-  const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(lanes.words)));
-  const __m256i places = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(kPlaces[mask].data())));
-  const __m256i filled = _mm256_or_si256(_mm256_slli_epi32(state, 16), _mm256_permutevar8x32_epi32(words, places));
-  state = _mm256_blendv_epi8(state, filled, wants);
-  const auto count = static_cast<std::size_t>(std::popcount(mask));
-  lanes.words += 2 * count;
-  lanes.left -= count;
+  state = with_words(state, lanes);
   return _mm256_and_si256(entry, _mm256_set1_epi32(127));
 }
 
@@ -212,6 +217,39 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(entries.data()), seen);
   for (const std::uint32_t e : entries) lanes.seen |= e;
   if (x < n) take_tokens(lookups, contexts + x, n - x, lanes, tokens + x);
+}
+
+/// Expects eight symbols. Eight words must be readable. Returns a lane of ones for each that the states say.
+inline __m256i expect_eight(const std::uint32_t* packed, const std::uint16_t* symbols, __m256i& state,
+                            StateLanes& lanes) {
+  const __m256i symbol = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(symbols)));
+  const __m256i entry = _mm256_i32gather_epi32(reinterpret_cast<const int*>(packed), symbol, 4);
+  const __m256i frequency = _mm256_srli_epi32(entry, 16);
+  const __m256i place = _mm256_sub_epi32(_mm256_and_si256(state, _mm256_set1_epi32(kFrequencySum - 1)),
+                                         _mm256_and_si256(entry, _mm256_set1_epi32(0xffff)));
+  // Both are small, so that a comparison of signed numbers does.
+  const __m256i right = _mm256_andnot_si256(_mm256_srai_epi32(place, 31), _mm256_cmpgt_epi32(frequency, place));
+  state = _mm256_add_epi32(_mm256_mullo_epi32(frequency, _mm256_srli_epi32(state, kFrequencyBits)), place);
+  state = with_words(state, lanes);
+  return right;
+}
+
+bool expect(const std::uint32_t* packed, const std::uint16_t* symbols, int n, StateLanes& lanes) {
+  auto* states = reinterpret_cast<__m256i*>(lanes.state.data());
+  __m256i a = _mm256_loadu_si256(states);
+  __m256i b = _mm256_loadu_si256(states + 1);
+  __m256i right = _mm256_set1_epi32(-1);
+  StateLanes l = lanes;
+  int x = 0;
+  for (; x + kStates <= n && l.left >= kStates; x += kStates) {
+    right = _mm256_and_si256(right, expect_eight(packed, symbols + x, a, l));
+    right = _mm256_and_si256(right, expect_eight(packed, symbols + x + 8, b, l));
+  }
+  lanes = l;
+  _mm256_storeu_si256(states, a);
+  _mm256_storeu_si256(states + 1, b);
+  const bool rest = x == n || expect_symbols(packed, symbols + x, n - x, lanes);
+  return rest && _mm256_movemask_epi8(right) == -1;
 }
 #endif
 

@@ -94,6 +94,16 @@ std::uint16_t* put(const PutSymbol*, const std::uint32_t* packed, const std::uin
   return word;
 }
 
+/// Gives each state that has become too small the next word, of which 16 must be readable.
+inline __m512i with_words(__m512i state, const std::uint8_t*& words, std::size_t& left) {
+  const __mmask16 wants = _mm512_cmplt_epu32_mask(state, _mm512_set1_epi32(kLowestState));
+  const __m512i next = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)));
+  const auto count = static_cast<std::size_t>(std::popcount(static_cast<unsigned>(wants)));
+  words += 2 * count;
+  left -= count;
+  return _mm512_mask_or_epi32(state, wants, _mm512_slli_epi32(state, 16), _mm512_maskz_expand_epi32(wants, next));
+}
+
 void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, StateLanes& lanes, std::uint8_t* tokens) {
   __m512i state = _mm512_loadu_si512(lanes.state.data());
   __m512i seen = _mm512_setzero_si512();
@@ -111,18 +121,35 @@ void take(const std::uint32_t* lookups, const std::uint8_t* contexts, int n, Sta
     const __m512i frequency = _mm512_and_si512(_mm512_srli_epi32(entry, 7), _mm512_set1_epi32(0xfff));
     const __m512i place = _mm512_and_si512(_mm512_srli_epi32(entry, 19), _mm512_set1_epi32(0x7ff));
     state = _mm512_add_epi32(_mm512_mullo_epi32(frequency, _mm512_srli_epi32(state, kFrequencyBits)), place);
-    const __mmask16 wants = _mm512_cmplt_epu32_mask(state, _mm512_set1_epi32(kLowestState));
-    const __m512i next = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)));
-    state = _mm512_mask_or_epi32(state, wants, _mm512_slli_epi32(state, 16), _mm512_maskz_expand_epi32(wants, next));
-    const auto count = static_cast<std::size_t>(std::popcount(static_cast<unsigned>(wants)));
-    words += 2 * count;
-    left -= count;
+    state = with_words(state, words, left);
   }
   _mm512_storeu_si512(lanes.state.data(), state);
   lanes.words = words;
   lanes.left = left;
   lanes.seen |= static_cast<std::uint32_t>(_mm512_reduce_or_epi32(seen));
   if (x < n) take_tokens(lookups, contexts + x, n - x, lanes, tokens + x);
+}
+
+bool expect(const std::uint32_t* packed, const std::uint16_t* symbols, int n, StateLanes& lanes) {
+  __m512i state = _mm512_loadu_si512(lanes.state.data());
+  __mmask16 right = 0xffff;
+  const std::uint8_t* words = lanes.words;
+  std::size_t left = lanes.left;
+  int x = 0;
+  for (; x + kStates <= n && left >= kStates; x += kStates) {
+    const __m512i symbol = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(symbols + x)));
+    const __m512i entry = _mm512_i32gather_epi32(symbol, packed, 4);
+    const __m512i frequency = _mm512_srli_epi32(entry, 16);
+    const __m512i place = _mm512_sub_epi32(_mm512_and_si512(state, _mm512_set1_epi32(kFrequencySum - 1)),
+                                           _mm512_and_si512(entry, _mm512_set1_epi32(0xffff)));
+    right &= _mm512_cmplt_epu32_mask(place, frequency);
+    state = _mm512_add_epi32(_mm512_mullo_epi32(frequency, _mm512_srli_epi32(state, kFrequencyBits)), place);
+    state = with_words(state, words, left);
+  }
+  _mm512_storeu_si512(lanes.state.data(), state);
+  lanes.words = words;
+  lanes.left = left;
+  return (x == n || expect_symbols(packed, symbols + x, n - x, lanes)) && right == 0xffff;
 }
 
 }  // namespace

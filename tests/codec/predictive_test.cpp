@@ -389,13 +389,29 @@ TEST(Ahead, DamagedCodewords) {
 
 TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
   const VideoInfo info = block_video(19, 17, 10, false);
-  for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes}) {
-    const Gop gop = picture(info, 3, pattern, 5);
-    prediction::AheadEncoder coder(SimdLevel::kBest);
-    std::vector<std::uint8_t> codeword;
-    coder.encode(block_of(gop, info), codeword);
-    test::expect_wrong_bits_are_found(coder, codeword);
-  }
+  for (const Pattern pattern : {Pattern::kTexture, Pattern::kExtremes})
+    for (const SimdLevel simd : all_levels()) {
+      const Gop gop = picture(info, 3, pattern, 5);
+      prediction::AheadEncoder coder(simd);
+      std::vector<std::uint8_t> codeword;
+      coder.encode(block_of(gop, info), codeword);
+      test::expect_wrong_bits_are_found(coder, codeword);
+    }
+}
+
+TEST(Ahead, EncoderReadsRowsOfAnyWidthAgain) {
+  for (const int width : {1, 15, 16, 17, 40, 64})
+    for (const SimdLevel simd : all_levels()) {
+      const VideoInfo info = block_video(width, 23, 8, false);
+      for (const Pattern pattern : kPatterns) {
+        const Gop gop = picture(info, 4, pattern, 3);
+        prediction::AheadEncoder coder(simd);
+        std::vector<std::uint8_t> codeword;
+        coder.encode(block_of(gop, info), codeword);
+        if (codeword.empty()) continue;  // all zeros
+        EXPECT_TRUE(coder.says_what_was_coded(codeword.data(), codeword.size())) << width;
+      }
+    }
 }
 
 // Half of the changes are in the head.
