@@ -1,6 +1,7 @@
 // The predictive profile on the CPU (prediction_backend.h): codes and decodes blocks without a transform.
 #include "codec/cpu/prediction_backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -64,20 +65,20 @@ struct Coders {
   mixed::MixedDecoder mixed;
 
   void decode(const StreamHeader& header, const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword,
-              std::size_t size) {
+              std::size_t size, int most_frames = prediction::kAllFrames) {
     if (header.names_kinds()) {
       if (size == 0) bad("a codeword without its kind");
       const std::uint8_t kind = *codeword++;
       --size;
-      if (kind == kLabels && header.labels) return labels.decode(block, codeword, size);
+      if (kind == kLabels && header.labels) return labels.decode(block, codeword, size, most_frames);
       if (kind == kMixed && header.mixed) return mixed.decode(block, codeword, size);
       if (kind != kNumbers)
         bad("a codeword of kind " + std::to_string(kind) + ", which the stream's header does not name");
     }
     if (header.known_ahead)
-      ahead.decode(block, codeword, size);
+      ahead.decode(block, codeword, size, most_frames);
     else
-      usual.decode(block, codeword, size, header.moved);
+      usual.decode(block, codeword, size, header.moved, most_frames);
   }
 };
 
@@ -96,10 +97,10 @@ struct BlockTask {
   int block;
 };
 
-/// Whether two blocks of a component have the same samples.
-bool are_equal(const BlockSamples<VolumeView>& a, const BlockSamples<MutableVolumeView>& b) {
+/// Whether two blocks of a component have the same samples in the first frames.
+bool are_equal(const BlockSamples<VolumeView>& a, const BlockSamples<MutableVolumeView>& b, int frames) {
   const std::size_t row = static_cast<std::size_t>(a.width) * static_cast<std::size_t>(a.plane.bytes_per_sample);
-  for (int z = 0; z < a.frames(); ++z)
+  for (int z = 0; z < frames; ++z)
     for (int y = 0; y < a.height; ++y)
       if (std::memcmp(a.row(z, y), b.row(z, y), row) != 0) return false;
   return true;
@@ -136,8 +137,8 @@ class PredictiveEncoder final : public GopEncoder {
       auto& component = coded_.components[static_cast<std::size_t>(t.component)];
       CodedBlock& out = component.blocks[static_cast<std::size_t>(t.block)];
       code(block_of(gop.plane(t.component), header_.video.format.bits, *component.grid, t.block),
-           checks_ && (coded_blocks_ + static_cast<std::uint64_t>(i)) % kBlocksForDecoded == 0,
-           workers_[static_cast<std::size_t>(worker)], out.bytes);
+           frames_to_decode(coded_blocks_ + static_cast<std::uint64_t>(i)), workers_[static_cast<std::size_t>(worker)],
+           out.bytes);
       out.top.assign(1, out.bytes.empty() ? 0 : 1);
       out.offset.assign(1, 0);
       out.size.assign(1, static_cast<std::uint32_t>(out.bytes.size()));
@@ -161,8 +162,18 @@ class PredictiveEncoder final : public GopEncoder {
   const ThreadPool* pool() const override { return &pool_; }
 
  private:
-  // With checks, one block in this many is decoded. Decoding costs two thirds of coding.
+  // With checks, one block in so many is decoded, and the first frames of one in fewer. Decoding costs two thirds of
+  // coding.
   static constexpr std::uint64_t kBlocksForDecoded = 16;
+  static constexpr std::uint64_t kBlocksForBegun = 4;
+  static constexpr int kFramesBegun = 4;  // the last one has all frames before it that a prediction looks at
+
+  /// Of the block with this number in the stream.
+  int frames_to_decode(std::uint64_t number) const {
+    if (!checks_) return 0;
+    if (number % kBlocksForDecoded == kBlocksForDecoded - 1) return prediction::kAllFrames;
+    return number % kBlocksForBegun == 0 ? kFramesBegun : 0;
+  }
 
   /// The coders of one thread.
   struct Worker {
@@ -171,10 +182,12 @@ class PredictiveEncoder final : public GopEncoder {
     prediction::AheadEncoder ahead;  // with static contexts
     labels::LabelEncoder labels;
     mixed::MixedEncoder mixed;
+    std::unique_ptr<Coders> decoders;  // once a block has been decoded
     std::vector<std::uint8_t> other;
   };
 
-  void code(const BlockSamples<VolumeView>& block, bool decodes, Worker& w, std::vector<std::uint8_t>& out) const {
+  void code(const BlockSamples<VolumeView>& block, int frames_to_decode, Worker& w,
+            std::vector<std::uint8_t>& out) const {
     out.clear();
     if (header_.known_ahead) {
       w.ahead.encode(block, out);
@@ -189,7 +202,8 @@ class PredictiveEncoder final : public GopEncoder {
       }
     }
     const bool is_unchecked = header_.names_kinds() && !out.empty() && choose_kind(block, w, out);
-    if (decodes || is_unchecked) decode(block, out);
+    if (is_unchecked) frames_to_decode = prediction::kAllFrames;
+    if (frames_to_decode > 0) decode(block, out, std::min(frames_to_decode, block.frames()), w);
   }
 
   /// Codes the block as other kinds, too, and takes the smallest codeword, with its kind before it. Returns whether it
@@ -216,25 +230,30 @@ class PredictiveEncoder final : public GopEncoder {
             "the codeword of a block does not say what was coded");
   }
 
-  void decode(const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& codeword) const {
+  /// Decodes the first frames of a block and compares them.
+  void decode(const BlockSamples<VolumeView>& block, const std::vector<std::uint8_t>& codeword, int frames,
+              Worker& w) const {
     VideoInfo video = header_.video;
     video.width = block.width;
     video.height = block.height;
     video.format = {ColourModel::kGrey, block.bits, 0, 0, false, header_.video.format.is_signed};
-    Gop gop(video, block.frames());
-    gop.set_frames(block.frames());
-    const BlockSamples<MutableVolumeView> back{gop.plane(0), 0, 0, block.height, block.width, block.bits};
+    Gop gop(video, frames);
+    gop.set_frames(frames);
+    BlockSamples<MutableVolumeView> back{gop.plane(0), 0, 0, block.height, block.width, block.bits};
     try {
-      if (codeword.empty())
+      if (codeword.empty()) {
         prediction::BlockDecoder::clear(back);
-      else
-        Coders(simd_).decode(header_, back, codeword.data(), codeword.size());
+      } else {
+        if (!w.decoders) w.decoders = std::make_unique<Coders>(simd_);
+        back.plane.shape.frames = block.frames();  // there is memory for those that are decoded
+        w.decoders->decode(header_, back, codeword.data(), codeword.size(), frames);
+      }
     } catch (const Error& e) {
       // the encoder itself wrote the codeword
       if (e.kind() == ErrorKind::kBadStream) fail(ErrorKind::kMismatch, e.what());
       throw;
     }
-    require(are_equal(block, back), ErrorKind::kMismatch, "a block decodes to other samples than were coded");
+    require(are_equal(block, back, frames), ErrorKind::kMismatch, "a block decodes to other samples than were coded");
   }
 
   StreamHeader header_;

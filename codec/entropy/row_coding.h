@@ -92,20 +92,22 @@ inline bool says(const RecordingBits& bits, const std::uint8_t* rows, std::size_
   return right && coder.beyond_end() <= kMostBitsBeyondEnd && coder.beyond_end() >= -kMostBitsLeft;
 }
 
-/// Reads the rows of a block behind the head of its codeword, whose `name` is for errors. `block` has been started.
+/// Reads the rows of a block behind the head of its codeword, whose `name` is for errors. `block` has been started. No
+/// more than `most_frames` are read.
 template <class BlockCoder>
 void read(BlockCoder& block, const prediction::BlockSamples<MutableVolumeView>& b, const std::uint8_t* rows,
-          std::size_t size, const char* name) {
+          std::size_t size, const char* name, int most_frames = prediction::kAllFrames) {
   dense::RangeDecoder& coder = block.bits.coder;
   coder.start(rows, size);
-  for (int z = 0; z < b.frames(); ++z)
+  for (int z = 0; z < std::min(b.frames(), most_frames); ++z)
     for (int y = 0; y < b.height; ++y) {
       block.code_row(z, y);
       if (coder.beyond_end() > kMostBitsBeyondEnd)
         bad(std::string(name) + " ends before row " + std::to_string(y) + " of frame " + std::to_string(z));
       prediction::store_row(block.history, z, y, b);
     }
-  if (coder.beyond_end() < -kMostBitsLeft) bad(std::string(name) + " goes on behind its block");
+  if (most_frames >= b.frames() && coder.beyond_end() < -kMostBitsLeft)
+    bad(std::string(name) + " goes on behind its block");
 }
 
 }  // namespace trivelet::row_coding

@@ -178,7 +178,8 @@ void AheadDecoder::State::decode_row(int frame, int y, int low, int high) {
 AheadDecoder::AheadDecoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 AheadDecoder::~AheadDecoder() = default;
 
-void AheadDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size) {
+void AheadDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size,
+                          int most_frames) {
   State& s = *state_;
   BitReader bits(codeword, size);
   read_ahead_head(bits, b.frames() == 1, s.head, s.tables);
@@ -194,12 +195,13 @@ void AheadDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
   s.differences.resize(row);
   s.history.start(std::min(b.frames(), 3), b.height, b.width);
   s.ahead.start(s.head, Tiles(kWholeEdge, kWholeFrames, b.frames(), b.height, b.width), s.map.data(), b.width);
-  for (int z = 0; z < b.frames(); ++z)
+  for (int z = 0; z < std::min(b.frames(), most_frames); ++z)
     for (int y = 0; y < b.height; ++y) {
       s.decode_row(z, y, b.low(), b.high());
       store_row(s.history, z, y, b);
     }
-  if (!is_used_up(s.lanes) || !s.extra.is_used_up()) bad("a codeword does not end where its block does");
+  if (most_frames >= b.frames() && (!is_used_up(s.lanes) || !s.extra.is_used_up()))
+    bad("a codeword does not end where its block does");
 }
 
 }  // namespace trivelet::prediction

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct BlockSamples {
   }
 };
 
+/// For a decoder: all frames of a block.
+inline constexpr int kAllFrames = std::numeric_limits<int>::max();
+
 /// Encodes blocks. It holds scratch memory; each thread has an encoder of its own.
 class BlockEncoder {
  public:
@@ -67,8 +71,10 @@ class BlockDecoder {
  public:
   explicit BlockDecoder(SimdLevel simd);
   ~BlockDecoder();
-  /// `moved`: the stream may have inter frames. Throws BadStream if the codeword contradicts itself.
-  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size, bool moved);
+  /// `moved`: the stream may have inter frames. `most_frames`: decodes no more, and does not look at what is behind
+  /// them. Throws BadStream if the codeword contradicts itself.
+  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size, bool moved,
+              int most_frames = kAllFrames);
   /// Sets all numbers of the block to 0.
   static void clear(const BlockSamples<MutableVolumeView>& block);
 
@@ -95,8 +101,9 @@ class AheadDecoder {
  public:
   explicit AheadDecoder(SimdLevel simd);
   ~AheadDecoder();
-  /// Throws BadStream if the codeword contradicts itself.
-  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size);
+  /// `most_frames` as above. Throws BadStream if the codeword contradicts itself.
+  void decode(const BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size,
+              int most_frames = kAllFrames);
 
  private:
   struct State;

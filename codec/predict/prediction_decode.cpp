@@ -250,7 +250,7 @@ BlockDecoder::BlockDecoder(SimdLevel simd) : state_(std::make_unique<State>(simd
 BlockDecoder::~BlockDecoder() = default;
 
 void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size,
-                          bool moved) {
+                          bool moved, int most_frames) {
   State& s = *state_;
   BitReader bits(codeword, size);
   read_head(bits, {b.frames(), moved}, s.head, s.tables);
@@ -268,7 +268,7 @@ void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
   const BlockMotion& motion = s.head.motion;
   const int moved_slot = motion.moves.empty() ? 0 : s.history.add_slot();
   s.ahead.start(s.head, tiles, s.map.data(), b.width);
-  for (int z = 0; z < b.frames(); ++z) {
+  for (int z = 0; z < std::min(b.frames(), most_frames); ++z) {
     if (z == 1 && differs) s.make_lookups(s.tables.samples, s.tables.zero);
     if (motion.moves_in(z)) {
       s.compensator.make(s.history, motion, z, {b.low(), b.high()}, moved_slot);
@@ -280,7 +280,7 @@ void BlockDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::u
       store_row(s.history, z, y, b);
     }
   }
-  if (!s.tokens.is_used_up()) bad("a codeword does not end where its block does");
+  if (most_frames >= b.frames() && !s.tokens.is_used_up()) bad("a codeword does not end where its block does");
 }
 
 void BlockDecoder::clear(const BlockSamples<MutableVolumeView>& b) {

@@ -123,12 +123,14 @@ TEST(Labels, EncoderFindsWrongBitsInItsCodeword) {
   // The last bits may be others of the last interval, which mean the same decisions.
   constexpr std::size_t kLast = 4;
   ASSERT_GT(codeword.size(), 10 * kLast);
+  test::OneOf some(7);
   for (std::size_t bit = 0; bit < 8 * (codeword.size() - kLast); ++bit) {
+    if (!some()) continue;
     codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size())) << "bit " << bit;
     codeword[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
   }
-  for (std::size_t size = 0; size + kLast < codeword.size(); ++size)
+  for (std::size_t size = 0; size + kLast < codeword.size(); size += test::full() ? 1 : 5)
     EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), size)) << size << " bytes";
   codeword.resize(codeword.size() + 12, 0);
   EXPECT_FALSE(coder.says_what_was_coded(codeword.data(), codeword.size()));

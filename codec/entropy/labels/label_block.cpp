@@ -243,11 +243,12 @@ struct LabelDecoder::State : BlockCoder<row_coding::ReadingBits> {
 LabelDecoder::LabelDecoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 LabelDecoder::~LabelDecoder() = default;
 
-void LabelDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size) {
+void LabelDecoder::decode(const BlockSamples<MutableVolumeView>& b, const std::uint8_t* codeword, std::size_t size,
+                          int most_frames) {
   State& s = *state_;
   s.history.start(std::min(b.frames(), 3), b.height, b.width);
   s.start(b.bits, b.width);
-  row_coding::read(s, b, codeword, size, "a codeword of labels");
+  row_coding::read(s, b, codeword, size, "a codeword of labels", most_frames);
 }
 
 }  // namespace trivelet::labels

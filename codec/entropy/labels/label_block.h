@@ -38,8 +38,10 @@ class LabelDecoder {
  public:
   explicit LabelDecoder(SimdLevel simd = SimdLevel::kBest);
   ~LabelDecoder();
-  /// Throws BadStream if the codeword ends long before its decisions.
-  void decode(const prediction::BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size);
+  /// `most_frames`: decodes no more, and does not look at what is behind them. Throws BadStream if the codeword ends
+  /// long before its decisions.
+  void decode(const prediction::BlockSamples<MutableVolumeView>& block, const std::uint8_t* codeword, std::size_t size,
+              int most_frames = prediction::kAllFrames);
 
  private:
   struct State;
