@@ -65,6 +65,9 @@ def test_formats(folder: Path, clips: dict) -> None:
     # A format by name, also where the output would hold the samples as they are.
     run("decode", folder / "rgba.tvl", folder / "n.y4m", "--pix-fmt", "yuv420p")
     check(probe(folder / "n.y4m", "pix_fmt") == "yuv420p", "rgba to yuv420p by name")
+    run("decode", folder / "yuv.tvl", folder / "n.apng", "--pix-fmt", "auto")
+    data = (folder / "n.apng").read_bytes()
+    check(data[(at := data.index(b"acTL")) + 8 : at + 12] == bytes(4), "an animation in PNG is shown for ever")
     run("decode", folder / "yuv.tvl", folder / "n.mkv", "--pix-fmt", "rgb24")
     check(psnr(folder / "n.mkv", clips["yuv"], "gbrp") > 99, "yuv420p to rgb24 is what swscale makes")
     check("YUV4MPEG2 W98 H66 F25:1 Ip A1:1 Cmono" in run("decode", folder / "yuv.tvl", "-", "--pix-fmt", "gray"),
@@ -163,10 +166,10 @@ def grey_rows() -> bytes:
     return zlib.compress(b"".join(bytes([0, 1, 2, 3, row]) for row in range(3)))
 
 
-def animation(has_default: bool) -> bytes:
+def animation(has_default: bool, plays: int = 0) -> bytes:
     """PNG of two pictures in motion. The first may be shown in their place instead, and one is left."""
     control = [(b"fcTL", struct.pack(">IIIIIHHBB", i, 4, 3, 0, 0, 1, 10, 0, 0)) for i in (0, 1)]
-    count = (b"acTL", struct.pack(">II", 1 if has_default else 2, 0))
+    count = (b"acTL", struct.pack(">II", 1 if has_default else 2, plays))
     second = (b"fdAT", struct.pack(">I", 1 if has_default else 2) + grey_rows())
     return png(count, behind=(control[0], second)) if has_default else png(count, control[0], behind=(control[1], second))
 
@@ -262,6 +265,10 @@ def test_bgra(folder: Path) -> None:
         check("a Targa picture of grey with transparency" in said, f"Targa of two samples: {said}")
     (folder / "a.blp").write_bytes(b"BLP1" + bytes(160) + jpeg(1, folder))
     check("a BLP picture" in run("encode", folder / "a.blp", coded, "-y", code=5), "BLP")
+    (folder / "a.wbmp").write_bytes(b"\0\0\x20\x08" + bytes(32))
+    check("a WBMP picture" in run("encode", folder / "a.wbmp", coded, "-y", code=5), "WBMP")
+    (folder / "a.hdr").write_bytes(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n" + bytes(4))
+    check("a Radiance picture" in run("encode", folder / "a.hdr", coded, "-y", code=5), "Radiance")
 
 
 def test_comments(folder: Path) -> None:
@@ -488,6 +495,7 @@ def test_left_out(folder: Path) -> None:
         "said_twice.gif": (said_gif(2, folder), "2 comments"),
         "silent.gif": (said_gif(0, folder), ""),
         "thrice.gif": (said_gif(0, folder).replace(b"NETSCAPE2.0\3\1\0\0", b"NETSCAPE2.0\3\1\2\0"), "that it is shown 3 times"),
+        "twice.png": (animation(False, 2), "that it is shown 2 times"),
         "fields.gif": (said_gif(1, folder, b"".join(b"!\xff\x0b" + name + b"\4text\0" for name in (
             b"XMP DataXMP", b"ICCRGBG1012", b"PROGRAM 1.0"))), "XMP, colour profile (ICC), fields of a program (PROGRAM ), comment"),
         "chunks.png": (png((b"tIME", bytes([7, 232, 1, 2, 3, 4, 5])), (b"bKGD", b"\0\1"), (b"oFFs", bytes(9))),

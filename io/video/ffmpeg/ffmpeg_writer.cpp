@@ -373,6 +373,8 @@ class FfmpegWriter final : public FrameWriter {
     add_hdr(*stream_, metadata_);
     if (side_streams_) side_streams_->add_to(*context);
     if (!choice_.one_picture) add_chapters_and_tags(*context, metadata_);
+    // Shown for ever, as GIF is by FFmpeg's default; its default for PNG is once.
+    if (std::string_view(choice_.muxer->name) == "apng") av_opt_set_int(context->priv_data, "plays", 0, 0);
     wanted_ = WantedFields(*context);
     check_written(avformat_write_header(context, nullptr));
   }

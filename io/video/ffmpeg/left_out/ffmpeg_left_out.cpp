@@ -167,6 +167,14 @@ void name_others(std::uint64_t others, PictureFile& picture) {
                              (others == 1 ? " more picture" : " more pictures"));
 }
 
+/// How often an animation is shown. Some files say it twice.
+void name_times_shown(std::uint64_t times, PictureFile& picture) {
+  constexpr std::string_view kBegin = "that it is shown ";
+  const auto is_there = [&](const std::string& what) { return what.starts_with(kBegin); };
+  if (std::none_of(picture.left_out.begin(), picture.left_out.end(), is_there))
+    picture.left_out.push_back(std::string(kBegin) + count_of(times, "time"));
+}
+
 constexpr double kCentimetresOfInch = 2.54;
 
 constexpr std::uint64_t kOrientation = 274;
@@ -301,7 +309,13 @@ PictureFile describe_png(const InputBytes& file) {
     if (file.read_at(at, head.data(), head.size()) != head.size()) break;
     const std::uint64_t size = big_endian({head.data(), 4});
     const std::string_view name(head.data() + 4, 4);
-    if (name == "acTL") is_animation = true;
+    if (name == "acTL") {
+      is_animation = true;
+      std::array<char, 4> plays{};
+      file.read_at(at + 12, plays.data(), plays.size());
+      const std::uint64_t times = big_endian({plays.data(), plays.size()});  // 0: for ever
+      if (times > 0) name_times_shown(times, picture);
+    }
     if (name == "fcTL") has_default = false;
     if (name == "IDAT" && std::exchange(is_animation, false) && has_default)
       picture.left_out.emplace_back("the default picture, which is not part of the animation");
@@ -439,7 +453,7 @@ void name_application(std::string_view name, std::string_view block, PictureFile
   const auto byte = [&block](std::size_t at) { return at < block.size() ? static_cast<unsigned char>(block[at]) : 0u; };
   if (name == "NETSCAPE2.0" || name == "ANIMEXTS1.0") {
     const unsigned more = byte(2) | byte(3) << 8;  // 0: for ever, which is usual
-    if (byte(1) == 1 && more > 0) picture.left_out.push_back("that it is shown " + count_of(more + 1, "time"));
+    if (byte(1) == 1 && more > 0) name_times_shown(more + 1, picture);
   } else if (name == "XMP DataXMP") {
     picture.left_out.emplace_back("XMP");
   } else if (name == "ICCRGBG1012") {
@@ -561,6 +575,11 @@ std::optional<PictureFile> picture_file(const std::string& path) {
   if (begin.substr(0, 4) == "RIFF" && begin.substr(8, 4) == "WEBP") return describe_webp(file);
   if (begin.substr(0, 2) == "\xff\x0a" || begin.substr(0, 8) == std::string_view("\0\0\0\x0cJXL ", 8))
     return describe_jxl(file);
+  if (begin.substr(0, 10) == "#?RADIANCE" || begin.substr(0, 6) == "#?RGBE")
+    return PictureFile{.unread = "a Radiance picture (HDR)"};
+  // WBMP has no signature: a type of 0, and flags of 0.
+  if (path.ends_with(".wbmp") && begin.substr(0, 2) == std::string_view("\0\0", 2))
+    return PictureFile{.unread = "a WBMP picture"};
   if (begin.substr(0, 4) == "8BPS") return describe_psd(file);
   if (begin[0] == 10 && static_cast<unsigned char>(begin[1]) <= 5 && begin[2] == 1) return describe_pcx(begin);
   if (begin.substr(0, 2) == "BM") return describe_bmp(file);
