@@ -177,6 +177,11 @@ def test_kept_tags(folder: Path) -> None:
     said = run("decode", coded, out, "-y", "--codec", "mpeg4")
     check(packet.encode() in out.read_bytes() and "xmp" not in said, f"XMP, decoded: {said}")
     check("no place for xmp" in run("decode", coded, folder / "again.mp4", "-y", "--codec", "mpeg4"), "XMP to .mp4")
+    long, wrong = folder / "long.mkv", folder / "wrong.mkv"
+    ffmpeg("-i", folder / "plain.m2v", "-c:v", "mpeg4", "-metadata", "words=" + "a" * 65537, "-metadata", "title=A film", long)
+    wrong.write_bytes(long.read_bytes().replace(b"A film", b"\xc4 film"))
+    said = run("encode", wrong, coded, *EXACT)
+    check("no place for: " in said and "title (no UTF-8)" in said and "words (65537 bytes)" in said, f"tags: {said}")
 
 
 def box(name: bytes, content: bytes) -> bytes:

@@ -115,7 +115,8 @@ class FfmpegReader final : public FrameReader {
                                                                          decoder.stream().time_base)));
     metadata_ = hdr_of(decoder.stream(), first);
     // Times of frames that are counted instead do not match those of chapters.
-    if (decoder.has_source() && !own_rate) read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
+    if (decoder.has_source() && !own_rate)
+      lost_tags_ = read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
     if (!own_rate) take_time_code(first);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
@@ -188,6 +189,12 @@ class FfmpegReader final : public FrameReader {
       all.push_back((left_out_ == 1 ? "the first picture needs" : "the first " + std::to_string(left_out_) + pictures) +
                     " others that are not in the file, and cannot be decoded; what follows is read");
     if (!left_out_fields_.empty()) all.push_back(text_of_left_out());
+    if (!lost_tags_.empty()) {
+      std::string text = "tags that the stream has no place for: ";
+      constexpr std::size_t kNamed = 4;
+      for (std::size_t i = 0; i < std::min(kNamed, lost_tags_.size()); ++i) text += (i > 0 ? ", " : "") + lost_tags_[i];
+      all.push_back(text + (lost_tags_.size() > kNamed ? " and others" : ""));
+    }
     if (!other_colours_.empty())
       all.push_back("the colours that the container states are not those of the pictures, which are kept: " +
                     other_colours_);
@@ -302,6 +309,7 @@ class FfmpegReader final : public FrameReader {
   const std::uint64_t left_out_ = pictures_.decoder().left_out_at_start();
   std::vector<std::string> left_out_fields_;
   bool is_heif_ = false;
+  std::vector<std::string> lost_tags_;
   std::string other_colours_;                ///< that the container states, or ""
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device

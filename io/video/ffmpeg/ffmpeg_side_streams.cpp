@@ -199,7 +199,8 @@ AVChapter* new_chapter(AVFormatContext& output) {
 
 }  // namespace
 
-void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata) {
+std::vector<std::string> read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata) {
+  std::vector<std::string> lost;
   constexpr std::size_t kMostTitle = 4096;  // FORMAT.md
   constexpr std::size_t kMostValue = 65536;
   constexpr std::size_t kMost = 1000;
@@ -212,7 +213,9 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
     chapter.begin = av_rescale_q(from.start, from.time_base, unit);
     chapter.end = std::max(chapter.begin, av_rescale_q(from.end, from.time_base, unit));
     const std::string title = tag_of(from.metadata, "title");
-    if (title.size() <= kMostTitle && is_utf8(title)) chapter.title = title;
+    const bool is_held = title.size() <= kMostTitle && is_utf8(title);
+    if (is_held) chapter.title = title;
+    if (!is_held) lost.push_back("the title of chapter " + std::to_string(i + 1));
     metadata.chapters.push_back(chapter);
   }
   std::stable_sort(metadata.chapters.begin(), metadata.chapters.end(),
@@ -220,14 +223,20 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
   const auto add = [&](std::string key, const std::string& value) {
     for (char& c : key)
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (!key.empty() && key.size() <= kMostTitle && value.size() <= kMostValue && is_utf8(key) && is_utf8(value) &&
-        metadata.entries.size() < kMost)
+    if (key.empty()) return;
+    if (key.size() > kMostTitle || !is_utf8(key))
+      lost.push_back("a key of " + count_of(key.size(), "byte"));
+    else if (value.size() > kMostValue || metadata.entries.size() >= kMost)
+      lost.push_back(key + " (" + count_of(value.size(), "byte") + ")");
+    else if (!is_utf8(value))
+      lost.push_back(key + " (no UTF-8)");
+    else
       metadata.entries.emplace_back(std::move(key), value);
   };
   const AVDictionaryEntry* tag = nullptr;
   while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     if (!is_of_container(tag->key)) add(tag->key, tag->value);
-  if (video < 0) return;
+  if (video < 0) return lost;
   const AVDictionary* program = program_tags(input, video);
   while ((tag = av_dict_get(program, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
     if (tag_of(input.metadata, tag->key).empty()) add(tag->key, tag->value);
@@ -246,6 +255,7 @@ void read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& m
     add("language", language);
   if (const std::string code = tag_of(own, "timecode"); !code.empty() && tag_of(input.metadata, "timecode").empty())
     add("timecode", code);
+  return lost;
 }
 
 namespace {
