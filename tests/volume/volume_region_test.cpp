@@ -67,6 +67,8 @@ TEST(VolumeRegions, access_chooses_blocks_and_slabs) {
                         {VolumeAccess::kRegion, VolumeEffort::kFast, 0, 20, 64, 20}};
   std::vector<Taken> box;
   for (const Case& c : cases) {
+    // Sanitized those alone whose blocks nobody gave.
+    if (test::kSanitized && !test::full() && c.block + c.slab > 0) continue;
     VolumeEncoderParams params;
     params.access = c.access;
     params.effort = c.effort;
@@ -77,7 +79,9 @@ TEST(VolumeRegions, access_chooses_blocks_and_slabs) {
     const StreamInfo info = VolumeDecoder(source, VolumeDecoderParams{}).stream();
     EXPECT_EQ(info.block_size, c.blocks);
     EXPECT_EQ(info.gop_frames, c.slices);
-    EXPECT_EQ(decode(coded.bytes).voxels, voxels);
+    if (!test::kSanitized || c.effort == VolumeEffort::kFast || test::full()) {
+      EXPECT_EQ(decode(coded.bytes).voxels, voxels);
+    }
     box.push_back(taken(coded.bytes, {70, 70, 6, 48, 48, 5}));
     EXPECT_LE(box.back().rounds, 2);
   }
