@@ -2,6 +2,7 @@
 // loops of their own, which are vectorised. rANS then codes backwards, with sixteen states in turn.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "codec/base/bytes.h"
@@ -13,7 +14,6 @@ namespace trivelet::prediction {
 
 namespace {
 
-constexpr std::size_t kTokenSpace = 128;  // entries per context in the table of symbols
 constexpr std::size_t kSymbols = kAheadContexts * kTokenSpace;
 constexpr int kHistograms = 4;  // one for each fourth sample, so that an increment does not wait for the previous one
 
@@ -36,26 +36,24 @@ class ExtraBits {
     acc_ = 0;
     fill_ = 0;
   }
-  void put(const std::uint32_t* codes, const std::uint8_t* tokens, int n) {
+  /// Of a row of n samples.
+  void put(const RowSymbols& row, int n) {
     if (const std::size_t room = at_ + 2 * static_cast<std::size_t>(n) + 8; bytes_.size() < room)
       bytes_.resize(2 * room);
     // Local copies stay in registers: the bytes stored below might alias any member.
     std::uint8_t* to = bytes_.data() + at_;
     std::uint64_t acc = acc_;
     int fill = fill_;
-    for (int x = 0; x < n; x += kStates) {
-      const int end = std::min(x + kStates, n);
-      if (!any_extra(tokens + x, end - x)) continue;
-      for (int i = x; i < end; ++i) {
-        const int bits = kBits[tokens[i]];
-        acc |= ((std::uint64_t{codes[i]} - 8) & ((std::uint64_t{1} << bits) - 1)) << fill;
-        fill += bits;
+    for (int x = 0; x < n; x += 32)
+      for (std::uint32_t left = row.has_extra[x / 32]; left != 0; left &= left - 1) {
+        const int i = x + std::countr_zero(left);
+        acc |= std::uint64_t{row.extra[i]} << fill;
+        fill += kBits[row.symbols[i] % kTokenSpace];
         store_little_endian(acc, to);
         to += fill >> 3;
         acc >>= fill & ~7;
         fill &= 7;
       }
-    }
     at_ = static_cast<std::size_t>(to - bytes_.data());
     acc_ = acc;
     fill_ = fill;
@@ -65,8 +63,8 @@ class ExtraBits {
   const std::uint8_t* data() const { return bytes_.data(); }
 
  private:
-  static constexpr std::array<std::uint8_t, kTokens> kBits = [] {
-    std::array<std::uint8_t, kTokens> b{};
+  static constexpr std::array<std::uint8_t, kTokenSpace> kBits = [] {
+    std::array<std::uint8_t, kTokenSpace> b{};
     for (int t = 0; t < kTokens; ++t) b[static_cast<std::size_t>(t)] = static_cast<std::uint8_t>(extra_bits(t));
     return b;
   }();
@@ -91,9 +89,8 @@ struct AheadEncoder::State {
   LargeVector<std::uint16_t> symbols;  // context and token
   std::size_t symbols_end = 0;
   std::vector<std::uint32_t> counts;
-  std::vector<std::uint8_t> contexts;  // of one row, as the arrays below
-  std::vector<std::uint8_t> tokens;
-  std::vector<std::uint32_t> codes;
+  std::vector<std::uint16_t> row_extra;  // of one row, as below
+  std::vector<std::uint32_t> has_extra;
   ExtraBits extra;
   std::vector<Frequencies> tables;
   std::vector<PutSymbol> slots;
@@ -116,9 +113,8 @@ void AheadEncoder::State::start(const BlockSamples<VolumeView>& b) {
   width = b.width;
   one_frame = b.frames() == 1;
   const std::size_t row = static_cast<std::size_t>(b.width) + kKernelPadding;
-  contexts.resize(row);
-  tokens.resize(row);
-  codes.resize(row);
+  row_extra.resize(row);
+  has_extra.resize(row);
   symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
                  static_cast<std::size_t>(b.width));
   symbols_end = 0;
@@ -128,19 +124,21 @@ void AheadEncoder::State::start(const BlockSamples<VolumeView>& b) {
 
 void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
   history.begin_row(frame, y);
-  ahead.prepare(history, frame, y);
-  const std::int16_t* row = history.row(frame, y);
   const Weights& weights = frame == 0 ? model.head.first : model.head.classes[0];
-  std::int32_t* sums = ahead.sums.data();
-  kernel.weigh_left(row, weights[0], weights[1], width, sums);
-  ahead.contexts(frame == 0, width, contexts.data());
-  if (kernel.tokens(row, sums, low, high, width, codes.data(), tokens.data()))
-    extra.put(codes.data(), tokens.data(), width);
-  kernel.errors(row, sums, low, high, width, history.errors(frame, y));
-  std::uint16_t* to = &symbols[symbols_end];
-  const std::uint8_t* context = contexts.data();
-  const std::uint8_t* token = tokens.data();
-  for (int x = 0; x < width; ++x) to[x] = static_cast<std::uint16_t>(context[x] * kTokenSpace + token[x]);
+  TapRows taps;
+  const int in_taps = taps.find(history, frame, y, static_cast<int>(weights.size()));
+  std::uint16_t* const to = &symbols[symbols_end];
+  const KnownRow known{history.row(frame, y),
+                       taps.at.data(),
+                       weights.data(),
+                       in_taps,
+                       number_rows(history, frame, y),
+                       error_rows(history, frame, y),
+                       low,
+                       high};
+  const RowSymbols made{history.errors(frame, y), to, row_extra.data(), has_extra.data()};
+  kernel.symbols(known, width, made);
+  extra.put(made, width);
   std::uint32_t* count = counts.data();
   const int n = width;  // a local copy, because a store to a count might alias it
   int x = 0;

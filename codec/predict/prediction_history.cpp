@@ -39,33 +39,38 @@ const std::array<LevelEntry, kLevelEntries>& level_table() {
   return table;
 }
 
-void RowAhead::prepare(History& history, int frame, int y) {
-  const int width = history.width();
-  const int taps = frame == 0 ? kFirstFrameTaps : kTapSets[static_cast<std::size_t>(head_->tap_set)];
-  std::array<const std::int16_t*, kMaxTaps> from{};
-  for (int i = kTapsInRow; i < taps; ++i) {
-    const Tap& t = kTaps[static_cast<std::size_t>(i)];
-    from[static_cast<std::size_t>(i)] = history.neighbour(frame, y, t.frame, t.row) + t.column;
-  }
-  for_runs(frame, y, width, [&](int begin, int end, const Weights& weights) {
-    std::array<const std::int16_t*, kMaxTaps> at{};
-    for (int i = kTapsInRow; i < taps; ++i) at[static_cast<std::size_t>(i)] = from[static_cast<std::size_t>(i)] + begin;
-    kernels_.weigh(at.data() + kTapsInRow, weights.data() + kTapsInRow, taps - kTapsInRow, end - begin,
-                   sums.data() + begin);
-  });
-
+NumberRows number_rows(History& history, int frame, int y) {
   NumberRows numbers{history.neighbour(frame, y, 0, -1)};
-  ErrorRows errors{y > 0 ? history.errors(frame, y - 1) : history.no_errors(),
-                   y > 1 ? history.errors(frame, y - 2) : history.no_errors()};
   if (frame > 0) {
     numbers.before = history.neighbour(frame, y, 1, 0);
     numbers.before_below = history.neighbour(frame, y, 1, 1);
+  }
+  return numbers;
+}
+
+ErrorRows error_rows(History& history, int frame, int y) {
+  ErrorRows errors{y > 0 ? history.errors(frame, y - 1) : history.no_errors(),
+                   y > 1 ? history.errors(frame, y - 2) : history.no_errors()};
+  if (frame > 0) {
     errors.before = history.errors_before(frame, y);
     errors.before_above = y > 0 ? history.errors_before(frame, y - 1) : history.no_errors();
     errors.before_below = y + 1 < history.height() ? history.errors_before(frame, y + 1) : history.no_errors();
   }
-  kernels_.around(errors, width, around.data());
-  kernels_.flat(numbers, width, flat.data());
+  return errors;
+}
+
+void RowAhead::prepare(History& history, int frame, int y) {
+  const int width = history.width();
+  TapRows from;
+  const int count =
+      from.find(history, frame, y, frame == 0 ? kFirstFrameTaps : kTapSets[static_cast<std::size_t>(head_->tap_set)]);
+  for_runs(frame, y, width, [&](int begin, int end, const Weights& weights) {
+    std::array<const std::int16_t*, kMaxTaps> at;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) at[i] = from.at[i] + begin;
+    kernels_.weigh(at.data(), weights.data() + kTapsInRow, count, end - begin, sums.data() + begin);
+  });
+  kernels_.around(error_rows(history, frame, y), width, around.data());
+  kernels_.flat(number_rows(history, frame, y), width, flat.data());
 }
 
 void RowAhead::contexts(bool first_frame, int width, std::uint8_t* out) const {

@@ -11,6 +11,7 @@
 #include "codec/predict/prediction_block.h"
 #include "codec/predict/prediction_kernels.h"
 #include "codec/predict/prediction_motion.h"
+#include "trivelet/large_memory.h"
 
 namespace trivelet::prediction {
 
@@ -109,9 +110,30 @@ class History {
   int height_ = 0;
   int width_ = 0;
   std::size_t stride_ = 0;
-  std::vector<std::int16_t> numbers_;  // the first row is zeros
-  std::vector<std::uint16_t> errors_;  // of two frames and one compensated frame; the first row is zeros
+  LargeVector<std::int16_t> numbers_;  // the first row is zeros
+  LargeVector<std::uint16_t> errors_;  // of two frames and one compensated frame; the first row is zeros
 };
+
+/// The rows of the taps that are not in the row itself, each from the column of its tap on.
+struct TapRows {
+  std::array<const std::int16_t*, kMaxTaps> at;  ///< only those found are set
+
+  /// Of the first `taps` taps. Returns how many are not in the row.
+  int find(History& history, int frame, int y, int taps) {
+    const std::int16_t* row = nullptr;
+    for (int i = kTapsInRow; i < taps; ++i) {
+      const Tap& t = kTaps[static_cast<std::size_t>(i)];
+      const Tap& last = kTaps[static_cast<std::size_t>(i - 1)];
+      if (t.frame != last.frame || t.row != last.row) row = history.neighbour(frame, y, t.frame, t.row);
+      at[static_cast<std::size_t>(i - kTapsInRow)] = row + t.column;
+    }
+    return taps - kTapsInRow;
+  }
+};
+
+/// The rows around row y that tell its contexts.
+NumberRows number_rows(History& history, int frame, int y);
+ErrorRows error_rows(History& history, int frame, int y);
 
 /// The weights of a class, in the order of kTaps.
 using Weights = std::vector<std::int16_t>;

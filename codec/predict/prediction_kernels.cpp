@@ -38,10 +38,6 @@ void flat(const NumberRows& r, int n, std::uint8_t* out) {
   }
 }
 
-void weigh_left(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums) {
-  for (int x = 0; x < n; ++x) sums[x] += w0 * row[x - 1] + w1 * row[x - 2];
-}
-
 void errors(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint16_t* out) {
   const int least = low * (1 << kFractionBits);
   const int most = high * (1 << kFractionBits);
@@ -148,6 +144,8 @@ void products(const std::int16_t* rows, std::size_t stride, int count, int n, st
     }
 }
 
+/// The codes and tokens of the residuals of the predictions by `sums`, which include all taps. Returns whether a token
+/// has extra bits.
 bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint32_t* codes,
             std::uint8_t* tokens) {
   bool any = false;
@@ -191,9 +189,48 @@ std::uint16_t* put(const PutSymbol* table, const std::uint32_t*, const std::uint
 }
 #endif
 
+#if !defined(__AVX512BW__)
+/// sums[x] += w0 * row[x - 1] + w1 * row[x - 2].
+void weigh_left(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums) {
+  for (int x = 0; x < n; ++x) sums[x] += w0 * row[x - 1] + w1 * row[x - 2];
+}
+
+/// In pieces, so that what is between the loops stays in a cache.
+void symbols(const KnownRow& in, int n, const RowSymbols& out) {
+  constexpr int kPiece = 128;
+  constexpr std::size_t kSpace = kPiece + kKernelPadding;
+  std::int32_t sums[kSpace];
+  std::uint16_t around_it[kSpace];
+  std::uint32_t codes[kSpace];
+  std::uint8_t is_flat[kSpace], context[kSpace], token[kSpace];
+  const std::int16_t* taps[kMaxTaps];
+  for (int x = 0; x < n; x += kPiece) {
+    const int end = n - x < kPiece ? n - x : kPiece;
+    const auto at = [x](const auto* row) { return row ? row + x : row; };
+    for (int i = 0; i < in.count; ++i) taps[i] = in.taps[i] + x;
+    const ErrorRows& e = in.errors;
+    const NumberRows& r = in.numbers;
+    around({at(e.above), at(e.above2), at(e.before), at(e.before_above), at(e.before_below)}, end, around_it);
+    flat({at(r.above), at(r.before), at(r.before_below)}, end, is_flat);
+    contexts(around_it, is_flat, !e.before, end, context);
+    weigh(taps, in.weights + kTapsInRow, in.count, end, sums);
+    weigh_left(in.row + x, in.weights[0], in.weights[1], end, sums);
+    errors(in.row + x, sums, in.low, in.high, end, out.errors + x);
+    for (int i = 0; i < end; i += 32) out.has_extra[(x + i) / 32] = 0;
+    if (tokens(in.row + x, sums, in.low, in.high, end, codes, token))
+      for (int i = 0; i < end; ++i) {
+        if (token[i] < kPlainTokens) continue;
+        out.has_extra[(x + i) / 32] |= 1u << i % 32;
+        out.extra[x + i] = static_cast<std::uint16_t>((codes[i] - 8) & ((1u << extra_bits(token[i])) - 1));
+      }
+    for (int i = 0; i < end; ++i) out.symbols[x + i] = static_cast<std::uint16_t>(context[i] * kTokenSpace + token[i]);
+  }
+}
+#endif
+
 }  // namespace
 
-const Kernels kKernels{weigh,  differences,    around, flat,   contexts, weigh_left, errors,
-                       tokens, differences_of, take,   expect, put,      products};
+const Kernels kKernels{symbols, weigh,          differences, around, flat, contexts,
+                       errors,  differences_of, take,        expect, put,  products};
 
 }  // namespace trivelet::prediction::TRIVELET_ISA

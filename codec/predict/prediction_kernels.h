@@ -49,7 +49,30 @@ struct PutSymbol {
 };
 inline constexpr int kInverseBits = 32 + kFrequencyBits;
 
+/// A row whose numbers are known, and what it is coded by with static contexts.
+struct KnownRow {
+  const std::int16_t* row = nullptr;
+  const std::int16_t* const* taps = nullptr;  ///< all but the two in the row
+  const std::int16_t* weights = nullptr;      ///< of all taps, those in the row first
+  int count = 0;                              ///< of `taps`
+  NumberRows numbers;
+  ErrorRows errors;
+  int low = 0;
+  int high = 0;
+};
+/// What becomes of it. Symbols are contexts, times kTokenSpace, and tokens. A token with extra bits has its bit in
+/// `has_extra`, sample x in bit x % 32 of word x / 32, and the bits in `extra`.
+struct RowSymbols {
+  std::uint16_t* errors = nullptr;
+  std::uint16_t* symbols = nullptr;
+  std::uint16_t* extra = nullptr;
+  std::uint32_t* has_extra = nullptr;
+};
+inline constexpr int kTokenSpace = 128;
+
 struct Kernels {
+  /// Predicts a row, of n samples, whose numbers are known.
+  void (*symbols)(const KnownRow& in, int n, const RowSymbols& out);
   /// sums[x] = sum over i of weights[i] * taps[i][x], x < n. The magnitudes of the weights add up to kWeightSum at
   /// most.
   void (*weigh)(const std::int16_t* const* taps, const std::int16_t* weights, int count, int n, std::int32_t* sums);
@@ -60,14 +83,8 @@ struct Kernels {
   void (*flat)(const NumberRows& rows, int n, std::uint8_t* out);
   /// The static contexts from the results of around() and flat().
   void (*contexts)(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out);
-  /// sums[x] += w0 * row[x - 1] + w1 * row[x - 2].
-  void (*weigh_left)(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums);
   /// The errors of the predictions by `sums`, which include all taps.
   void (*errors)(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint16_t* out);
-  /// The codes and tokens of the residuals of the predictions by `sums`, which include all taps. Returns whether a
-  /// token has extra bits.
-  bool (*tokens)(const std::int16_t* row, const std::int32_t* sums, int low, int high, int n, std::uint32_t* codes,
-                 std::uint8_t* tokens);
   /// Turns codes into differences.
   void (*differences_of)(const std::uint32_t* codes, int n, std::int32_t* out);
   /// Takes a token for each sample of a row. `lookups`: kFrequencySum entries for every context.

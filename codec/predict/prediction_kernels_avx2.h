@@ -80,6 +80,7 @@ void products(const std::int16_t* rows, std::size_t stride, int count, int n, st
   }
 }
 
+#if !defined(__AVX512BW__)  // AVX-512 has better instructions for the following loops
 /// Packs 16 numbers below 256 into bytes.
 __m128i bytes_of(__m256i low, __m256i high) {
   // The order 0..3 8..11 4..7 12..15 becomes 0..15.
@@ -126,7 +127,6 @@ bool tokens(const std::int16_t* row, const std::int32_t* sums, int low, int high
   return _mm_movemask_epi8(_mm_cmpgt_epi8(any, _mm_set1_epi8(kPlainTokens - 1))) != 0;
 }
 
-#if !defined(__AVX512BW__)  // AVX-512 has better instructions for the following loops
 /// The contexts of eight sums.
 inline __m256i levels_of(const std::uint8_t* context_at, __m256i sums) {
   const __m256i shared = _mm256_add_epi32(_mm256_srli_epi32(sums, 5), _mm256_set1_epi32(kSumsLooked));

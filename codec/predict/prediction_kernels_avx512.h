@@ -27,18 +27,23 @@ __m512i levels_of(__m512i begins, __m512i sums) {
   return level;
 }
 
+alignas(64) constexpr auto kBegins = [] {
+  std::array<std::uint16_t, 32> b{};
+  b.fill(0xffff);  // above every sum
+  for (std::size_t i = 0; i < kAheadLevels; ++i) b[i] = static_cast<std::uint16_t>(kLevelBegins[i]);
+  return b;
+}();
+/// 9/4 of 16-bit sums, as the first frame has fewer neighbours.
+__m512i as_of_all_neighbours(__m512i sums) {
+  return _mm512_add_epi16(_mm512_add_epi16(sums, sums), _mm512_srli_epi16(sums, 2));
+}
+
 void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first, int n, std::uint8_t* out) {
-  alignas(64) static constexpr auto kBegins = [] {
-    std::array<std::uint16_t, 32> b{};
-    b.fill(0xffff);  // above every sum
-    for (std::size_t i = 0; i < kAheadLevels; ++i) b[i] = static_cast<std::uint16_t>(kLevelBegins[i]);
-    return b;
-  }();
   const __m512i begins = _mm512_load_si512(kBegins.data());
   for (int x = 0; x < n; x += 32) {
     const __mmask32 inside = mask_of(n - x);
     __m512i sums = _mm512_maskz_loadu_epi16(inside, around + x);
-    if (first) sums = _mm512_add_epi16(_mm512_add_epi16(sums, sums), _mm512_srli_epi16(sums, 2));  // 9/4
+    if (first) sums = as_of_all_neighbours(sums);
     const __m256i level = _mm512_cvtepi16_epi8(levels_of(begins, sums));
     const __m256i f = _mm256_maskz_loadu_epi8(inside, flat + x);
     const __m256i context = _mm256_add_epi8(level, _mm256_set1_epi8(kFlatContexts));
@@ -47,21 +52,120 @@ void contexts(const std::uint16_t* around, const std::uint8_t* flat, bool first,
   }
 }
 
-/// The reciprocal of f, rounded up.
-alignas(64) constexpr auto kInverses = [] {
-  std::array<double, kFrequencySum + 1> inverse{};
-  for (std::size_t f = 1; f < inverse.size(); ++f)
-    inverse[f] = std::bit_cast<double>(std::bit_cast<std::uint64_t>(1.0 / static_cast<double>(f)) + 1);
-  return inverse;
-}();
+__m512i load_masked(__mmask32 inside, const void* p) { return _mm512_maskz_loadu_epi16(inside, p); }
 
-/// Quotients of 16 states. They are exact: the added part is less than 2^-18 of 1 / f, and a quotient that is not whole
-/// is at least 1 / f below the next integer. A state waits for one product only, because the reciprocals are loaded
-/// before.
+/// The contexts of 32 samples from x on, as 16 bits.
+__m512i contexts_at(const NumberRows& numbers, const ErrorRows& errors, int x, __mmask32 inside) {
+  const auto at = [x, inside](const auto* row) { return load_masked(inside, row + x); };
+  const __m512i a = at(numbers.above);
+  __mmask32 same =
+      _mm512_cmpeq_epi16_mask(a, at(numbers.above - 1)) & _mm512_cmpeq_epi16_mask(a, at(numbers.above + 1));
+  __mmask32 beyond = 0;
+  const __m512i e = at(errors.above);
+  __m512i sums = _mm512_add_epi16(_mm512_add_epi16(_mm512_add_epi16(e, e), at(errors.above2)),
+                                  _mm512_add_epi16(at(errors.above - 1), at(errors.above + 1)));
+  if (errors.before) {
+    const __m512i b = at(errors.before);
+    const __m512i beside = _mm512_add_epi16(at(errors.before - 1), at(errors.before + 1));
+    const __m512i others = _mm512_add_epi16(at(errors.before_above), at(errors.before_below));
+    sums = _mm512_add_epi16(sums, _mm512_add_epi16(_mm512_add_epi16(b, b), _mm512_add_epi16(beside, others)));
+    same &= _mm512_cmpeq_epi16_mask(a, at(numbers.before));
+    beyond = _mm512_cmpeq_epi16_mask(a, at(numbers.before + 1)) & _mm512_cmpeq_epi16_mask(a, at(numbers.before_below));
+  } else {
+    sums = as_of_all_neighbours(sums);
+  }
+  const __m512i level = levels_of(_mm512_load_si512(kBegins.data()), sums);
+  const __m512i context = _mm512_add_epi16(level, _mm512_set1_epi16(kFlatContexts));
+  const __m512i flat = _mm512_maskz_set1_epi16(~beyond, 1);
+  return _mm512_mask_mov_epi16(context, same, flat);
+}
+
+/// Predictions of 16 numbers from their sums: errors, tokens and extra bits, each 32 bits.
+struct Predicted {
+  __m512i error, token, extra;
+};
+inline Predicted predicted(__m512i numbers, __m512i sums, const KnownRow& in) {
+  constexpr int kShift = kWeightBits - kFractionBits;
+  const auto rounded = [&](int shift) {
+    return _mm512_srai_epi32(_mm512_add_epi32(sums, _mm512_set1_epi32(1 << (shift - 1))), shift);
+  };
+  const auto limited = [&](__m512i p, int scale) {
+    return _mm512_min_epi32(_mm512_max_epi32(p, _mm512_set1_epi32(in.low * scale)), _mm512_set1_epi32(in.high * scale));
+  };
+  const __m512i fine =
+      _mm512_sub_epi32(_mm512_slli_epi32(numbers, kFractionBits), limited(rounded(kShift), 1 << kFractionBits));
+  const __m512i error =
+      _mm512_min_epi32(_mm512_srli_epi32(_mm512_abs_epi32(fine), kFractionBits - 2), _mm512_set1_epi32(kMaxError));
+  const __m512i d = _mm512_sub_epi32(numbers, limited(rounded(kWeightBits), 1));
+  const __m512i twice = _mm512_slli_epi32(_mm512_abs_epi32(d), 1);
+  const __m512i code =
+      _mm512_mask_sub_epi32(twice, _mm512_cmpgt_epi32_mask(d, _mm512_setzero_si512()), twice, _mm512_set1_epi32(1));
+  // The float of code - 8 holds its exponent and the two bits below the leading one, which are the token, in adjacent
+  // bits.
+  const __m512i distance = _mm512_sub_epi32(code, _mm512_set1_epi32(8));
+  const __m512i parts = _mm512_castps_si512(_mm512_cvtepi32_ps(distance));
+  const __m512i large = _mm512_sub_epi32(_mm512_srli_epi32(parts, 21), _mm512_set1_epi32(500));
+  const __mmask16 has_extra = _mm512_cmpgt_epi32_mask(code, _mm512_set1_epi32(kPlainTokens - 1));
+  const __m512i bits = _mm512_sub_epi32(_mm512_srli_epi32(parts, 23), _mm512_set1_epi32(127 + 2));
+  const __m512i ones = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), bits), _mm512_set1_epi32(1));
+  return {error, _mm512_mask_mov_epi32(code, has_extra, large), _mm512_maskz_and_epi32(has_extra, distance, ones)};
+}
+
+// Sums of 32 bits have the order of the unpack instructions, which packing undoes.
+void symbols(const KnownRow& in, int n, const RowSymbols& out) {
+  const auto pair = [](int first, int second) {
+    return static_cast<std::int32_t>(static_cast<std::uint16_t>(first) |
+                                     std::uint32_t{static_cast<std::uint16_t>(second)} << 16);
+  };
+  std::int32_t pairs[kMaxTaps / 2];
+  const int even = in.count / 2 * 2;
+  for (int i = 0; i < in.count; i += 2)
+    pairs[i / 2] = pair(in.weights[kTapsInRow + i], i < even ? in.weights[kTapsInRow + i + 1] : 0);
+  for (int x = 0; x < n; x += 32) {
+    const std::uint32_t inside = mask_of(n - x);
+    const auto add = [inside, x](const std::int16_t* first, const std::int16_t* second, std::int32_t weights,
+                                 __m512i& low, __m512i& high) {
+      const __m512i a = load_masked(inside, first + x);
+      const __m512i b = load_masked(inside, second + x);
+      const __m512i w = _mm512_set1_epi32(weights);
+      low = _mm512_add_epi32(low, _mm512_madd_epi16(_mm512_unpacklo_epi16(a, b), w));
+      high = _mm512_add_epi32(high, _mm512_madd_epi16(_mm512_unpackhi_epi16(a, b), w));
+    };
+    __m512i low = _mm512_setzero_si512();
+    __m512i high = low;
+    for (int i = 0; i < even; i += 2) add(in.taps[i], in.taps[i + 1], pairs[i / 2], low, high);
+    if (even < in.count) add(in.taps[even], in.taps[even], pairs[even / 2], low, high);
+    add(in.row - 1, in.row - 2, pair(in.weights[0], in.weights[1]), low, high);
+
+    const __m512i numbers = load_masked(inside, in.row + x);
+    const __m512i zero = _mm512_setzero_si512();
+    const Predicted a = predicted(_mm512_srai_epi32(_mm512_unpacklo_epi16(zero, numbers), 16), low, in);
+    const Predicted b = predicted(_mm512_srai_epi32(_mm512_unpackhi_epi16(zero, numbers), 16), high, in);
+    const __m512i token = _mm512_packus_epi32(a.token, b.token);
+    const __m512i context = contexts_at(in.numbers, in.errors, x, inside);
+    _mm512_mask_storeu_epi16(out.errors + x, inside, _mm512_packus_epi32(a.error, b.error));
+    _mm512_mask_storeu_epi16(out.extra + x, inside, _mm512_packus_epi32(a.extra, b.extra));
+    _mm512_mask_storeu_epi16(out.symbols + x, inside, _mm512_add_epi16(_mm512_slli_epi16(context, 7), token));
+    out.has_extra[x / 32] = _mm512_mask_cmpgt_epu16_mask(inside, token, _mm512_set1_epi16(kPlainTokens - 1));
+  }
+}
+
+/// The reciprocals of eight frequencies, too large by 2^-40 of them: an estimate of 14 bits, of which two steps of
+/// Newton's method make 52.
+inline __m512d reciprocals(__m256i frequencies) {
+  const __m512d f = _mm512_cvtepi32_pd(frequencies);
+  const __m512d one = _mm512_set1_pd(1);
+  __m512d r = _mm512_rcp14_pd(f);
+  for (int step = 0; step < 2; ++step) r = _mm512_fmadd_pd(r, _mm512_fnmadd_pd(f, r, one), r);
+  return _mm512_mul_pd(r, _mm512_set1_pd(1 + 1.0 / (std::uint64_t{1} << 40)));
+}
+
+/// Quotients of 16 states. They are exact: the reciprocal is too large by less than 2^-39 of it, so that the quotient
+/// is too large by less than 2^-7 of 1 / f, and a quotient that is not whole is at least 1 / f below the next integer.
+/// A state waits for one product only, because the reciprocals are there before.
 inline __m512i divide(__m512i states, __m512i frequencies) {
   const auto half = [](__m256i a, __m256i f) {
-    const __m512d inverse = _mm512_i32gather_pd(f, kInverses.data(), sizeof(double));
-    return _mm512_cvttpd_epu32(_mm512_mul_pd(_mm512_cvtepu32_pd(a), inverse));
+    return _mm512_cvttpd_epu32(_mm512_mul_pd(_mm512_cvtepu32_pd(a), reciprocals(f)));
   };
   const __m256i low = half(_mm512_castsi512_si256(states), _mm512_castsi512_si256(frequencies));
   const __m256i high = half(_mm512_extracti64x4_epi64(states, 1), _mm512_extracti64x4_epi64(frequencies, 1));
