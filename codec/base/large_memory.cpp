@@ -1,8 +1,10 @@
-// Memory for volumes and coefficients, aligned to cache lines, or to huge pages if it is two of them or more.
+// Memory for volumes and coefficients, aligned to cache lines, or to huge pages if it is one of them or more.
 #include "trivelet/large_memory.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -25,8 +27,9 @@ std::size_t size_of(std::size_t bytes) {
   const std::size_t pages = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   return kHasHugePages && pages - bytes <= bytes / 32 ? pages : bytes;
 }
-// A block shorter than two huge pages might contain none of them whole.
-bool is_huge(std::size_t bytes) { return bytes >= 2 * kHugePage; }
+// A block shorter than two huge pages contains one of them whole only where it is aligned to them.
+bool is_huge(std::size_t bytes) { return bytes >= kHugePage; }
+bool is_huge_anywhere(std::size_t bytes) { return bytes >= 2 * kHugePage; }
 std::align_val_t alignment(std::size_t bytes) {
   return std::align_val_t{kHasHugePages && is_huge(bytes) ? kHugePage : kLine};
 }
@@ -54,13 +57,15 @@ void* allocate_large(std::size_t bytes) {
 void free_large(void* memory, std::size_t bytes) noexcept { ::operator delete(memory, alignment(size_of(bytes))); }
 
 std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes) {
-  if (!is_huge(bytes)) {
-    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
-    return {memory, memory.get()};
+  if (kHasHugePages && is_huge(bytes) && !is_huge_anywhere(bytes)) {
+    const std::shared_ptr<void> memory(allocate_large(bytes), [bytes](void* m) { free_large(m, bytes); });
+    std::memset(memory.get(), 0, bytes);
+    return {memory, static_cast<std::byte*>(memory.get())};
   }
-  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::calloc(bytes, 1)), std::free);
+  std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::calloc(std::max<std::size_t>(bytes, 1), 1)),
+                                    std::free);
   if (!memory) throw std::bad_alloc();
-  prefer_huge_pages(memory.get(), bytes);
+  if (is_huge_anywhere(bytes)) prefer_huge_pages(memory.get(), bytes);
   return memory;
 }
 

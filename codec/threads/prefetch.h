@@ -15,8 +15,8 @@ class Prefetch {
  public:
   using Make = std::function<Gop()>;
   using Fill = std::function<bool(Gop&)>;  ///< returns false at the end of the data
-  /// Makes at most `most` Gops (2 or more). A Gop is made when all others are filled or in use. With `alone` no thread
-  /// is started.
+  /// Makes at most `most` Gops, 2 or more for anything to be read ahead. A Gop is made when all others are filled or in
+  /// use. With `alone` no thread is started.
   Prefetch(Make make, int most, Fill fill, bool alone = false);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;

@@ -481,8 +481,13 @@ std::uint64_t code(SliceSource& original, const Plan& plan, const VolumeEncoderP
   Encoder encoder = make_encoder(video, plan.coding, sink, backend);
   const std::uint64_t last_box = encoder.stats().stream_bytes - kBoxCrcBytes - plan.coding.boxes.back().payload.size();
   SliceFeed feed(source, plan.map, params, running);
+  const auto gop_frames = static_cast<std::uint64_t>(resolve(video, plan.coding).gop_frames);
+  const bool one_gop = volume.all_slices() <= gop_frames;
   {
-    Prefetch gops([&] { return encoder.make_gop(); }, backend && backend->allocate ? kGopsForDevice : 2,
+    Prefetch gops([&] { return encoder.make_gop(); },
+                  backend && backend->allocate ? kGopsForDevice
+                  : one_gop                    ? 1
+                                               : 2,
                   [&feed](Gop& gop) { return feed.fill(gop); }, params.workers.run != nullptr);
     while (const Gop* gop = gops.next()) {
       encoder.push(*gop);
