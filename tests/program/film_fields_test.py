@@ -175,6 +175,15 @@ def test_dates(folder: Path) -> None:
               f"the date of a track: {said}, {fields(out)}")  # fmt: skip
 
 
+def test_languages(folder: Path) -> None:
+    """A tag in a language is there whichever of the language's two codes a container writes."""
+    film, out = folder / "languages.nut", folder / "languages.mkv"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.1", "-c:v", "ffv1", "-metadata", "artist-fra=Quelqu'un",
+           "-metadata", "encoder-eng=5.1", film)  # fmt: skip
+    said = run("encode", film, out, *FAST)
+    check("no place" not in said and fields(out)["film", "tag artist-fre"] == "Quelqu'un", f"languages: {said}, {fields(out)}")
+
+
 def test_one_track(folder: Path) -> None:
     """That the only track is the default, and that RGB has no matrix and full range, need no place in a container."""
     film, stream = folder / "one.mkv", folder / "one.tvl"
@@ -199,6 +208,7 @@ def main() -> int:
             outputs = ("mkv", "nut") if container == "ts" else ("mkv", "mp4", "mov", "nut")
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
         test_dates(Path(name))
+        test_languages(Path(name))
         test_one_track(Path(name))
         if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
             test_programs(Path(name))

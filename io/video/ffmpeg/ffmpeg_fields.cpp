@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <utility>
 
 extern "C" {
 #include <libavutil/parseutils.h>
@@ -46,6 +47,24 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// The code of a language for both of its codes in ISO 639-2: Matroska has "fre" for "fra".
+std::string_view bibliographic(std::string_view language) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kCodes = {
+      {{"sqi", "alb"}, {"hye", "arm"}, {"eus", "baq"}, {"mya", "bur"}, {"zho", "chi"}, {"ces", "cze"}, {"nld", "dut"},
+       {"fra", "fre"}, {"kat", "geo"}, {"deu", "ger"}, {"ell", "gre"}, {"isl", "ice"}, {"mkd", "mac"}, {"mri", "mao"},
+       {"msa", "may"}, {"fas", "per"}, {"ron", "rum"}, {"slk", "slo"}, {"bod", "tib"}, {"cym", "wel"}}};
+  const auto found =
+      std::find_if(kCodes.begin(), kCodes.end(), [language](const auto& code) { return code.first == language; });
+  return found != kCodes.end() ? found->second : language;
+}
+
+/// A key, and the language behind it: "artist-fra".
+std::pair<std::string_view, std::string_view> divided_key(std::string_view key) {
+  constexpr std::size_t kSuffix = 4;
+  if (key.size() <= kSuffix || key[key.size() - kSuffix] != '-') return {key, ""};
+  return {key.substr(0, key.size() - kSuffix), bibliographic(key.substr(key.size() - kSuffix + 1))};
+}
+
 InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -63,6 +82,7 @@ InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
 }  // namespace
 
 bool is_same_value(std::string_view key, std::string_view a, std::string_view b) {
+  if (lower(key) == "language") return bibliographic(a) == bibliographic(b);
   if (lower(key) != "creation_time") return a == b;
   // Not all containers have fractions of a second, and all write it as FFmpeg does, 2026-01-02T03:04:05.
   constexpr std::int64_t kSecond = 1'000'000;
@@ -96,7 +116,7 @@ std::string names_of_other_programs(const AVFormatContext& input, int track) {
 
 bool is_of_container(std::string_view key) {
   constexpr std::array<std::string_view, 4> kOwn = {"major_brand", "minor_version", "compatible_brands", "encoder"};
-  return std::find(kOwn.begin(), kOwn.end(), lower(key)) != kOwn.end();
+  return std::find(kOwn.begin(), kOwn.end(), lower(divided_key(key).first)) != kOwn.end();
 }
 
 bool is_of_coding(std::string_view key) {
@@ -171,7 +191,9 @@ std::string WantedFields::not_in(const Tags& wanted, const Tags& found, const st
   constexpr std::size_t kShown = 40;  // characters of a value
   std::string text;
   for (const auto& [key, value] : wanted) {
-    const auto same = [&](const auto& other) { return other.first == key && is_same_value(key, value, other.second); };
+    const auto same = [&](const auto& other) {
+      return divided_key(other.first) == divided_key(key) && is_same_value(key, value, other.second);
+    };
     // A track's date counts as the film's if only the track has one.
     if ((key == "creation_time" && is_same_value(key, value, date)) || std::any_of(found.begin(), found.end(), same))
       continue;
