@@ -9,6 +9,7 @@
 #include "codec/base/bytes.h"
 #include "codec/predict/prediction_block.h"
 #include "codec/predict/prediction_compensation.h"
+#include "codec/predict/prediction_extra_bits.h"
 #include "codec/predict/prediction_head.h"
 #include "codec/predict/prediction_model.h"
 #include "codec/predict/prediction_motion_search.h"
@@ -79,6 +80,8 @@ class StateWriter {
 };
 
 using Counts = std::vector<std::uint32_t>;
+constexpr std::size_t kSymbols = 2 * kContexts * kTokenSpace;
+constexpr int kHistograms = 2;  // one for each second sample, so that an increment does not wait for the previous one
 
 /// The logarithm to base 2, from additions, products and one quotient only: the same bits on every machine.
 double portable_log2(std::uint32_t v) {
@@ -114,8 +117,13 @@ std::uint32_t zigzag_residual(int difference) {
 
 struct BlockEncoder::State {
   explicit State(SimdLevel simd)
-      : ahead(kernels(simd)), model(kernels(simd)), search(subpel_kernels(simd)), compensator(subpel_kernels(simd)) {}
+      : kernel(kernels(simd)),
+        ahead(kernel),
+        model(kernel),
+        search(subpel_kernels(simd)),
+        compensator(subpel_kernels(simd)) {}
 
+  const Kernels& kernel;
   RowAhead ahead;
   Model model;
   MotionSearch search;
@@ -127,20 +135,23 @@ struct BlockEncoder::State {
   std::vector<Symbol> symbols;
   std::size_t symbols_end = 0;
   std::vector<Symbol> vector_symbols;
-  std::vector<Counts> counts;  // by context
-  std::vector<int> predictions;
+  std::vector<Counts> counts;                // by context
+  std::vector<std::uint32_t> symbol_counts;  // of all symbols, kHistograms times
+  std::vector<std::uint16_t> row_extra;      // of one row, as below
+  std::vector<std::uint32_t> has_extra;
+  ExtraBits extra;
   StateWriter states;
   std::vector<StateWriter::Slots> slots;
   FrequencyTables tables;
-  std::vector<std::uint8_t> extra_bytes;
 
   bool may_differ_first() const { return kind.moved && kind.frames > 1; }
   void move(const Effort& effort, Limits limits);
-  void make_vector_symbols(BitWriter& extra);
-  void encode_row(int frame, int y, int low, int high, BitWriter& extra);
+  void make_vector_symbols();
+  void encode_row(int frame, int y, int low, int high);
+  void sum_counts();
   bool first_differs() const;
   void make_tables();
-  void write(BitWriter& extra, std::vector<std::uint8_t>& out);
+  void write(std::vector<std::uint8_t>& out);
   void put_samples();
   std::size_t class_before(std::size_t tile) const;
 };
@@ -161,7 +172,7 @@ void BlockEncoder::State::move(const Effort& effort, Limits limits) {
   }
 }
 
-void BlockEncoder::State::make_vector_symbols(BitWriter& extra) {
+void BlockEncoder::State::make_vector_symbols() {
   const BlockMotion& motion = model.head.motion;
   vector_symbols.clear();
   const auto put = [&](int difference, std::size_t context) {
@@ -182,50 +193,32 @@ void BlockEncoder::State::make_vector_symbols(BitWriter& extra) {
   }
 }
 
-void BlockEncoder::State::encode_row(int frame, int y, int low, int high, BitWriter& extra) {
+void BlockEncoder::State::encode_row(int frame, int y, int low, int high) {
   history.begin_row(frame, y);
-  ahead.prepare(history, frame, y);
-  const std::int16_t* row = history.row(frame, y);
-  const std::int16_t* above = history.neighbour(frame, y, 0, -1);
-  std::uint16_t* errors = history.errors(frame, y);
+  ahead.prepare(history, frame, y, true);
   const int width = history.width();
-  int* p = predictions.data();
-  ahead.for_runs(frame, y, width, [&](int begin, int end, const Weights& weights) {
-    const int w0 = weights[0], w1 = weights[1];
-    for (int x = begin; x < end; ++x)
-      p[x] = prediction_of(ahead.sums[static_cast<std::size_t>(x)] + w0 * row[x - 1] + w1 * row[x - 2], low, high);
-  });
-  for (int x = 0; x < width; ++x) {
-    const bool same = ahead.flat[static_cast<std::size_t>(x)] != 0 && row[x - 1] == above[x];
-    p[x] = same ? row[x - 1] * (1 << kFractionBits) : p[x];
-    errors[x] = static_cast<std::uint16_t>(error_of_prediction(row[x], p[x]));
-  }
-  const LevelEntry* levels = level_table().data();
-  const std::size_t first_context = frame == 0 && may_differ_first() ? kContexts : 0;
-  Symbol* to = &symbols[symbols_end];
-  for (int x = 0; x < width; ++x) {
-    const int rounded = (p[x] + 8) >> kFractionBits;
-    const int fraction = p[x] - rounded * (1 << kFractionBits);
-    std::size_t context;
-    if (const int flat = ahead.flat[static_cast<std::size_t>(x)]; flat != 0 && row[x - 1] == above[x]) {
-      context = static_cast<std::size_t>(flat - 1);
-    } else {
-      int sum = ahead.around[static_cast<std::size_t>(x)] + 2 * errors[x - 1] + errors[x - 2];
-      if (frame == 0) sum = 7 * sum >> 2;
-      context = context_of(levels[place_of(sum)], fraction);
-    }
-    context += first_context;
-    const std::uint32_t u = zigzag_residual(fraction < 0 ? rounded - row[x] : row[x] - rounded);
-    int token = static_cast<int>(u);
-    if (u >= kPlainTokens) {
-      token = token_of(u);
-      extra.put(u - first_of(token), extra_bits(token));
-    }
-    ++counts[context][static_cast<std::size_t>(token)];
-    to[x] = symbol_of(context, token);
-  }
+  Symbol* const to = &symbols[symbols_end];
+  const RowSymbols made{history.errors(frame, y), to, row_extra.data(), has_extra.data()};
+  kernel.level_symbols({history.row(frame, y), history.neighbour(frame, y, 0, -1), ahead.around.data(),
+                        ahead.flat.data(), frame == 0, low, high},
+                       ahead.sums.data(), width, made);
+  extra.put(made, width);
+  if (frame == 0 && may_differ_first())
+    for (int x = 0; x < width; ++x) to[x] = static_cast<Symbol>(to[x] + kContexts * kTokenSpace);
+  std::uint32_t* count = symbol_counts.data();
+  int x = 0;
+  for (; x + kHistograms <= width; x += kHistograms)
+    for (int i = 0; i < kHistograms; ++i) ++count[static_cast<std::size_t>(i) * kSymbols + to[x + i]];
+  for (; x < width; ++x) ++count[to[x]];
   symbols_end += static_cast<std::size_t>(width);
   history.end_row(frame, y);
+}
+
+void BlockEncoder::State::sum_counts() {
+  counts.assign(2 * kContexts, Counts(kTokens));
+  for (std::size_t c = 0; c < counts.size(); ++c)
+    for (std::size_t t = 0; t < kTokens; ++t)
+      for (std::size_t i = 0; i < kHistograms; ++i) counts[c][t] += symbol_counts[i * kSymbols + c * kTokenSpace + t];
 }
 
 std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
@@ -274,17 +267,17 @@ void BlockEncoder::State::make_tables() {
   }
 }
 
-void BlockEncoder::State::write(BitWriter& extra, std::vector<std::uint8_t>& out) {
+void BlockEncoder::State::write(std::vector<std::uint8_t>& out) {
+  sum_counts();
   make_tables();
   BitWriter bits;
   write_head(model.head, kind, tables, bits);
   const std::vector<std::uint8_t> head = bits.take();
-  extra_bytes = extra.take();
   ByteWriter size;
-  size.varint(extra_bytes.size());
+  size.varint(extra.size());
   out.insert(out.end(), head.begin(), head.end());
   out.insert(out.end(), size.bytes.begin(), size.bytes.end());
-  out.insert(out.end(), extra_bytes.begin(), extra_bytes.end());
+  out.insert(out.end(), extra.data(), extra.data() + extra.size());
 
   put_samples();
   slots.resize(kVectorContexts);
@@ -374,8 +367,8 @@ bool BlockEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t
   std::uint64_t extra = 0;
   rest.varint(extra);
   const std::uint8_t* at = codeword + (size - rest.left());
-  if (extra != s.extra_bytes.size() || rest.left() < extra + 4 || (rest.left() - extra) % 2 != 0 ||
-      !std::equal(s.extra_bytes.begin(), s.extra_bytes.end(), at))
+  if (extra != s.extra.size() || rest.left() < extra + 4 || (rest.left() - extra) % 2 != 0 ||
+      !std::equal(at, at + extra, s.extra.data()))
     return false;
   StateReader reader{at + extra + 4, (rest.left() - static_cast<std::size_t>(extra) - 4) / 2,
                      load_little_endian<std::uint32_t>(at + extra)};
@@ -439,18 +432,20 @@ void BlockEncoder::encode(const BlockSamples<VolumeView>& b, const Effort& effor
   s.move(effort, {b.low(), b.high()});
   s.model.fit(s.history, b.frames(), effort);
   s.ahead.start(s.model.head, s.model.tiles, s.model.map.data(), b.width);
-  s.predictions.resize(static_cast<std::size_t>(b.width));
+  const std::size_t row = static_cast<std::size_t>(b.width) + kKernelPadding;
+  s.row_extra.resize(row);
+  s.has_extra.resize(row);
   s.symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
                    static_cast<std::size_t>(b.width));
   s.symbols_end = 0;
-  s.counts.assign(2 * kContexts, Counts(kTokens));
-  BitWriter extra;
-  s.make_vector_symbols(extra);
+  s.symbol_counts.assign(kHistograms * kSymbols, 0);
+  s.extra.start();
+  s.make_vector_symbols();
   for (int z = 0; z < b.frames(); ++z) {
     if (s.model.head.motion.moves_in(z)) s.compensator.move_errors(s.history, s.model.head.motion, z);
-    for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high(), extra);
+    for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high());
   }
-  s.write(extra, out);
+  s.write(out);
 }
 
 }  // namespace trivelet::prediction

@@ -59,15 +59,16 @@ ErrorRows error_rows(History& history, int frame, int y) {
   return errors;
 }
 
-void RowAhead::prepare(History& history, int frame, int y) {
+void RowAhead::prepare(History& history, int frame, int y, bool known) {
   const int width = history.width();
+  const int first = known ? 0 : kTapsInRow;
   TapRows from;
-  const int count =
-      from.find(history, frame, y, frame == 0 ? kFirstFrameTaps : kTapSets[static_cast<std::size_t>(head_->tap_set)]);
+  const int count = from.find(history, frame, y, first,
+                              frame == 0 ? kFirstFrameTaps : kTapSets[static_cast<std::size_t>(head_->tap_set)]);
   for_runs(frame, y, width, [&](int begin, int end, const Weights& weights) {
     std::array<const std::int16_t*, kMaxTaps> at;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) at[i] = from.at[i] + begin;
-    kernels_.weigh(at.data(), weights.data() + kTapsInRow, count, end - begin, sums.data() + begin);
+    kernels_.weigh(at.data(), weights.data() + first, count, end - begin, sums.data() + begin);
   });
   kernels_.around(error_rows(history, frame, y), width, around.data());
   kernels_.flat(number_rows(history, frame, y), width, flat.data());

@@ -114,20 +114,20 @@ class History {
   LargeVector<std::uint16_t> errors_;  // of two frames and one compensated frame; the first row is zeros
 };
 
-/// The rows of the taps that are not in the row itself, each from the column of its tap on.
+/// The rows of taps, each from the column of its tap on.
 struct TapRows {
   std::array<const std::int16_t*, kMaxTaps> at;  ///< only those found are set
 
-  /// Of the first `taps` taps. Returns how many are not in the row.
-  int find(History& history, int frame, int y, int taps) {
+  /// Of the taps from number `first` on, of `taps` in all. Returns how many these are.
+  int find(History& history, int frame, int y, int first, int taps) {
     const std::int16_t* row = nullptr;
-    for (int i = kTapsInRow; i < taps; ++i) {
+    for (int i = first; i < taps; ++i) {
       const Tap& t = kTaps[static_cast<std::size_t>(i)];
-      const Tap& last = kTaps[static_cast<std::size_t>(i - 1)];
-      if (t.frame != last.frame || t.row != last.row) row = history.neighbour(frame, y, t.frame, t.row);
-      at[static_cast<std::size_t>(i - kTapsInRow)] = row + t.column;
+      const Tap& last = kTaps[static_cast<std::size_t>(std::max(i - 1, 0))];
+      if (i == first || t.frame != last.frame || t.row != last.row) row = history.neighbour(frame, y, t.frame, t.row);
+      at[static_cast<std::size_t>(i - first)] = row + t.column;
     }
-    return taps - kTapsInRow;
+    return taps - first;
   }
 };
 
@@ -164,7 +164,8 @@ class RowAhead {
     flat.resize(size);
   }
 
-  void prepare(History& history, int frame, int y);
+  /// `known`: the numbers of the row are, and `sums` become those of all taps.
+  void prepare(History& history, int frame, int y, bool known = false);
   /// The static contexts of a prepared row (FORMAT.md "Known ahead").
   void contexts(bool first_frame, int width, std::uint8_t* out) const;
 
@@ -182,7 +183,7 @@ class RowAhead {
     }
   }
 
-  std::vector<std::int32_t> sums;     ///< of all taps except those in the row
+  std::vector<std::int32_t> sums;     ///< of all taps, except those in the row unless it is known
   std::vector<std::uint16_t> around;  ///< sums of the errors above and in the previous frame
   std::vector<std::uint8_t> flat;  ///< 0 = not flat, else 1 + context; flat also requires an equal sample to the left
 

@@ -190,6 +190,45 @@ std::uint16_t* put(const PutSymbol* table, const std::uint32_t*, const std::uint
 #endif
 
 #if !defined(__AVX512BW__)
+void level_symbols(const LevelRow& in, std::int32_t* sums, int n, const RowSymbols& out) {
+  const LevelEntry* levels = level_table().data();
+  const int least = in.low * (1 << kFractionBits), most = in.high * (1 << kFractionBits);
+  constexpr int kShift = kWeightBits - kFractionBits;
+  for (int x = 0; x < n; ++x) {
+    int p = (sums[x] + (1 << (kShift - 1))) >> kShift;
+    p = p < least ? least : p > most ? most : p;
+    const bool same = in.flat[x] != 0 && in.row[x - 1] == in.above[x];
+    sums[x] = same ? in.row[x - 1] * (1 << kFractionBits) : p;
+    const int d = in.row[x] * (1 << kFractionBits) - sums[x];
+    const int error = (d < 0 ? -d : d) >> (kFractionBits - 2);
+    out.errors[x] = static_cast<std::uint16_t>(error > kMaxError ? kMaxError : error);
+  }
+  for (int x = 0; x < n; x += 32) out.has_extra[x / 32] = 0;
+  for (int x = 0; x < n; ++x) {
+    const int rounded = (sums[x] + 8) >> kFractionBits;
+    const int fraction = sums[x] - rounded * (1 << kFractionBits);
+    std::size_t context;
+    if (in.flat[x] != 0 && in.row[x - 1] == in.above[x]) {
+      context = in.flat[x] - 1u;
+    } else {
+      int sum = in.around[x] + 2 * out.errors[x - 1] + out.errors[x - 2];
+      if (in.first) sum = 7 * sum >> 2;
+      const LevelEntry level = levels[place_of(sum)];
+      const int part = (fraction < 0 ? -fraction : fraction) >> 1;
+      context = level.context + static_cast<std::size_t>((part > 3 ? 3 : part) & level.fractions);
+    }
+    const int d = fraction < 0 ? rounded - in.row[x] : in.row[x] - rounded;
+    const auto code = static_cast<std::uint32_t>(d > 0 ? 2 * d - 1 : -2 * d);
+    int token = static_cast<int>(code);
+    if (code >= kPlainTokens) {
+      token = token_of(code);
+      out.has_extra[x / 32] |= 1u << x % 32;
+      out.extra[x] = static_cast<std::uint16_t>((code - 8) & ((1u << extra_bits(token)) - 1));
+    }
+    out.symbols[x] = static_cast<std::uint16_t>(context * kTokenSpace + static_cast<std::size_t>(token));
+  }
+}
+
 /// sums[x] += w0 * row[x - 1] + w1 * row[x - 2].
 void weigh_left(const std::int16_t* row, int w0, int w1, int n, std::int32_t* sums) {
   for (int x = 0; x < n; ++x) sums[x] += w0 * row[x - 1] + w1 * row[x - 2];
@@ -230,7 +269,7 @@ void symbols(const KnownRow& in, int n, const RowSymbols& out) {
 
 }  // namespace
 
-const Kernels kKernels{symbols, weigh,          differences, around, flat, contexts,
-                       errors,  differences_of, take,        expect, put,  products};
+const Kernels kKernels{level_symbols, symbols,        weigh, differences, around, flat,    contexts,
+                       errors,        differences_of, take,  expect,      put,    products};
 
 }  // namespace trivelet::prediction::TRIVELET_ISA

@@ -60,7 +60,7 @@ struct KnownRow {
   int low = 0;
   int high = 0;
 };
-/// What becomes of it. Symbols are contexts, times kTokenSpace, and tokens. A token with extra bits has its bit in
+/// What becomes of a row. Symbols are contexts, times kTokenSpace, and tokens. A token with extra bits has its bit in
 /// `has_extra`, sample x in bit x % 32 of word x / 32, and the bits in `extra`.
 struct RowSymbols {
   std::uint16_t* errors = nullptr;
@@ -70,7 +70,20 @@ struct RowSymbols {
 };
 inline constexpr int kTokenSpace = 128;
 
+/// A row whose numbers are known, and what RowAhead knows of it, for contexts that depend on the row.
+struct LevelRow {
+  const std::int16_t* row = nullptr;
+  const std::int16_t* above = nullptr;
+  const std::uint16_t* around = nullptr;
+  const std::uint8_t* flat = nullptr;
+  bool first = false;  ///< in the first frame
+  int low = 0;
+  int high = 0;
+};
+
 struct Kernels {
+  /// Predicts a row of n samples whose numbers are known, by sums of all taps, which become the predictions.
+  void (*level_symbols)(const LevelRow& in, std::int32_t* sums, int n, const RowSymbols& out);
   /// Predicts a row, of n samples, whose numbers are known.
   void (*symbols)(const KnownRow& in, int n, const RowSymbols& out);
   /// sums[x] = sum over i of weights[i] * taps[i][x], x < n. The magnitudes of the weights add up to kWeightSum at

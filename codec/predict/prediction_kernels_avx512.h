@@ -80,23 +80,11 @@ __m512i contexts_at(const NumberRows& numbers, const ErrorRows& errors, int x, _
   return _mm512_mask_mov_epi16(context, same, flat);
 }
 
-/// Predictions of 16 numbers from their sums: errors, tokens and extra bits, each 32 bits.
-struct Predicted {
-  __m512i error, token, extra;
+/// Tokens and extra bits of 16 differences.
+struct Said {
+  __m512i token, extra;
 };
-inline Predicted predicted(__m512i numbers, __m512i sums, const KnownRow& in) {
-  constexpr int kShift = kWeightBits - kFractionBits;
-  const auto rounded = [&](int shift) {
-    return _mm512_srai_epi32(_mm512_add_epi32(sums, _mm512_set1_epi32(1 << (shift - 1))), shift);
-  };
-  const auto limited = [&](__m512i p, int scale) {
-    return _mm512_min_epi32(_mm512_max_epi32(p, _mm512_set1_epi32(in.low * scale)), _mm512_set1_epi32(in.high * scale));
-  };
-  const __m512i fine =
-      _mm512_sub_epi32(_mm512_slli_epi32(numbers, kFractionBits), limited(rounded(kShift), 1 << kFractionBits));
-  const __m512i error =
-      _mm512_min_epi32(_mm512_srli_epi32(_mm512_abs_epi32(fine), kFractionBits - 2), _mm512_set1_epi32(kMaxError));
-  const __m512i d = _mm512_sub_epi32(numbers, limited(rounded(kWeightBits), 1));
+inline Said said_by(__m512i d) {
   const __m512i twice = _mm512_slli_epi32(_mm512_abs_epi32(d), 1);
   const __m512i code =
       _mm512_mask_sub_epi32(twice, _mm512_cmpgt_epi32_mask(d, _mm512_setzero_si512()), twice, _mm512_set1_epi32(1));
@@ -108,7 +96,31 @@ inline Predicted predicted(__m512i numbers, __m512i sums, const KnownRow& in) {
   const __mmask16 has_extra = _mm512_cmpgt_epi32_mask(code, _mm512_set1_epi32(kPlainTokens - 1));
   const __m512i bits = _mm512_sub_epi32(_mm512_srli_epi32(parts, 23), _mm512_set1_epi32(127 + 2));
   const __m512i ones = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), bits), _mm512_set1_epi32(1));
-  return {error, _mm512_mask_mov_epi32(code, has_extra, large), _mm512_maskz_and_epi32(has_extra, distance, ones)};
+  return {_mm512_mask_mov_epi32(code, has_extra, large), _mm512_maskz_and_epi32(has_extra, distance, ones)};
+}
+
+/// The limits of predictions, in units of 1 / scale of a sample.
+inline __m512i limited(__m512i p, int low, int high, int scale) {
+  return _mm512_min_epi32(_mm512_max_epi32(p, _mm512_set1_epi32(low * scale)), _mm512_set1_epi32(high * scale));
+}
+inline __m512i rounded(__m512i sums, int shift) {
+  return _mm512_srai_epi32(_mm512_add_epi32(sums, _mm512_set1_epi32(1 << (shift - 1))), shift);
+}
+inline __m512i error_of(__m512i numbers, __m512i fine_prediction) {
+  const __m512i d = _mm512_sub_epi32(_mm512_slli_epi32(numbers, kFractionBits), fine_prediction);
+  return _mm512_min_epi32(_mm512_srli_epi32(_mm512_abs_epi32(d), kFractionBits - 2), _mm512_set1_epi32(kMaxError));
+}
+
+/// Predictions of 16 numbers from their sums: errors, tokens and extra bits, each 32 bits.
+struct Predicted {
+  __m512i error, token, extra;
+};
+inline Predicted predicted(__m512i numbers, __m512i sums, const KnownRow& in) {
+  const __m512i fine = limited(rounded(sums, kWeightBits - kFractionBits), in.low, in.high, 1 << kFractionBits);
+  const __m512i error = error_of(numbers, fine);
+  const __m512i d = _mm512_sub_epi32(numbers, limited(rounded(sums, kWeightBits), in.low, in.high, 1));
+  const Said said = said_by(d);
+  return {error, said.token, said.extra};
 }
 
 // Sums of 32 bits have the order of the unpack instructions, which packing undoes.
@@ -145,6 +157,84 @@ void symbols(const KnownRow& in, int n, const RowSymbols& out) {
     const __m512i context = contexts_at(in.numbers, in.errors, x, inside);
     _mm512_mask_storeu_epi16(out.errors + x, inside, _mm512_packus_epi32(a.error, b.error));
     _mm512_mask_storeu_epi16(out.extra + x, inside, _mm512_packus_epi32(a.extra, b.extra));
+    _mm512_mask_storeu_epi16(out.symbols + x, inside, _mm512_add_epi16(_mm512_slli_epi16(context, 7), token));
+    out.has_extra[x / 32] = _mm512_mask_cmpgt_epu16_mask(inside, token, _mm512_set1_epi16(kPlainTokens - 1));
+  }
+}
+
+/// Predictions from sums, and their errors. Where the sample to the left continues a flat neighbourhood, it predicts.
+void predict_levels(const LevelRow& in, std::int32_t* sums, int n, std::uint16_t* errors) {
+  const auto load = [](__mmask16 inside, const std::int16_t* p) {
+    return _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(inside, p));
+  };
+  for (int x = 0; x < n; x += 16) {
+    const auto inside = static_cast<__mmask16>(mask_of(n - x < 16 ? n - x : 16));
+    const __m512i left = load(inside, in.row + x - 1);
+    const __m128i flat = _mm_maskz_loadu_epi8(inside, in.flat + x);
+    const __mmask16 same = _mm512_cmpeq_epi32_mask(left, load(inside, in.above + x)) & _mm_test_epi8_mask(flat, flat);
+    const __m512i p = limited(rounded(_mm512_maskz_loadu_epi32(inside, sums + x), kWeightBits - kFractionBits), in.low,
+                              in.high, 1 << kFractionBits);
+    const __m512i by_left = _mm512_mask_slli_epi32(p, same, left, kFractionBits);
+    _mm512_mask_storeu_epi32(sums + x, inside, by_left);
+    const __m512i error = error_of(load(inside, in.row + x), by_left);
+    _mm256_mask_storeu_epi16(errors + x, inside, _mm512_cvtepi32_epi16(error));
+  }
+}
+
+/// The contexts of 32 samples by the sum of errors around, and by the fractions of the predictions, all of 16 bits.
+__m512i level_contexts(__m512i sums, __m512i fractions, bool first) {
+  alignas(64) static constexpr auto kAllBegins = [] {
+    std::array<std::uint16_t, 32> b{};
+    b.fill(0xffff);  // above every sum
+    for (std::size_t i = 0; i < kLevels; ++i) b[i] = static_cast<std::uint16_t>(kLevelBegins[i]);
+    return b;
+  }();
+  const auto all = [](int v) { return _mm512_set1_epi16(static_cast<std::int16_t>(v)); };
+  // 7/4 of a sum, of which 2 times it is below 2^16.
+  if (first)
+    sums = _mm512_sub_epi16(_mm512_add_epi16(sums, sums), _mm512_srli_epi16(_mm512_add_epi16(sums, all(3)), 2));
+  const __m512i level = levels_of(_mm512_load_si512(kAllBegins.data()), sums);
+  const __m512i part = _mm512_min_epi16(_mm512_srli_epi16(_mm512_abs_epi16(fractions), 1), all(3));
+  const __m512i fine = _mm512_add_epi16(_mm512_slli_epi16(level, 2), part);
+  const __mmask32 is_fine = _mm512_cmplt_epu16_mask(level, all(kFineLevels));
+  const __m512i coarse = _mm512_add_epi16(level, all(3 * kFineLevels));
+  return _mm512_add_epi16(_mm512_mask_mov_epi16(coarse, is_fine, fine), all(kFlatContexts));
+}
+
+void level_symbols(const LevelRow& in, std::int32_t* sums, int n, const RowSymbols& out) {
+  predict_levels(in, sums, n, out.errors);
+  struct Half {
+    __m256i token, extra, fraction;
+  };
+  for (int x = 0; x < n; x += 32) {
+    const std::uint32_t inside = mask_of(n - x);
+    const auto half = [&](int begin) {
+      const auto here = static_cast<__mmask16>(inside >> begin);
+      const __m512i p = _mm512_maskz_loadu_epi32(here, sums + x + begin);
+      const __m512i whole = _mm512_srai_epi32(_mm512_add_epi32(p, _mm512_set1_epi32(8)), kFractionBits);
+      const __m512i fraction = _mm512_sub_epi32(p, _mm512_slli_epi32(whole, kFractionBits));
+      const __m512i number = _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(here, in.row + x + begin));
+      const __m512i d = _mm512_sub_epi32(number, whole);
+      const __mmask16 below = _mm512_cmplt_epi32_mask(fraction, _mm512_setzero_si512());
+      const Said said = said_by(_mm512_mask_sub_epi32(d, below, _mm512_setzero_si512(), d));
+      return Half{_mm512_cvtepi32_epi16(said.token), _mm512_cvtepi32_epi16(said.extra),
+                  _mm512_cvtepi32_epi16(fraction)};
+    };
+    const auto both = [](__m256i low, __m256i high) {
+      return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    };
+    const Half a = half(0);
+    const Half b = half(16);
+    const __m512i token = both(a.token, b.token);
+    const auto at = [x, inside](const auto* row) { return load_masked(inside, row + x); };
+    const __m512i left = at(out.errors - 1);
+    const __m512i sum =
+        _mm512_add_epi16(_mm512_add_epi16(at(in.around), _mm512_add_epi16(left, left)), at(out.errors - 2));
+    const __m256i flat = _mm256_maskz_loadu_epi8(inside, in.flat + x);
+    const __mmask32 same = _mm512_cmpeq_epi16_mask(at(in.row - 1), at(in.above)) & _mm256_test_epi8_mask(flat, flat);
+    const __m512i levels = level_contexts(sum, both(a.fraction, b.fraction), in.first);
+    const __m512i context = _mm512_mask_sub_epi16(levels, same, _mm512_cvtepu8_epi16(flat), _mm512_set1_epi16(1));
+    _mm512_mask_storeu_epi16(out.extra + x, inside, both(a.extra, b.extra));
     _mm512_mask_storeu_epi16(out.symbols + x, inside, _mm512_add_epi16(_mm512_slli_epi16(context, 7), token));
     out.has_extra[x / 32] = _mm512_mask_cmpgt_epu16_mask(inside, token, _mm512_set1_epi16(kPlainTokens - 1));
   }

@@ -354,6 +354,53 @@ TEST(Ahead, SymbolsOfRows) {
         }
 }
 
+// The same of contexts that depend on the row: with few numbers much is flat, with others sums of errors are large.
+TEST(Predictive, SymbolsOfRows) {
+  std::mt19937 random(9);
+  constexpr std::size_t kRow = RowOfSymbols::kRow;
+  for (const int bits : {1, 8, 12, 16})
+    for (const int n : {1, 15, 16, 17, 31, 32, 33, 129, 256})
+      for (const bool first : {false, true}) {
+        const RowOfSymbols in(bits, prediction::kFirstFrameTaps, first, random);
+        std::vector<std::int32_t> sums(kRow);
+        std::vector<std::uint16_t> around(kRow);
+        std::vector<std::uint8_t> flat(kRow);
+        const auto most = static_cast<std::uint32_t>(first ? 5 * prediction::kMaxError : 11 * prediction::kMaxError);
+        for (std::size_t x = 0; x < kRow; ++x) {
+          const auto r = static_cast<std::uint32_t>(random());
+          sums[x] = r % 4 == 0 ? static_cast<std::int32_t>(random() % 4294901760u - 2147450880u)
+                               : in.known.row[static_cast<std::ptrdiff_t>(x % 256)] * 8192 +
+                                     static_cast<int>(random() % 400000) - 200000;
+          around[x] = static_cast<std::uint16_t>(r % 2 ? random() % 300 : random() % (most + 1));
+          flat[x] = static_cast<std::uint8_t>(random() % 3);
+        }
+        const auto symbols_of = [&](SimdLevel simd) {
+          std::vector<std::int32_t> predictions = sums;
+          std::vector<std::uint16_t> made(3 * kRow);
+          std::vector<std::uint32_t> has_extra(kRow / 32 + 1);
+          std::uint16_t* const extra = &made[2 * kRow];
+          prediction::kernels(simd).level_symbols(
+              {in.known.row, in.known.numbers.above, around.data(), flat.data(), first, in.known.low, in.known.high},
+              predictions.data(), n, {&made[2], &made[kRow], extra, has_extra.data()});
+          for (std::size_t x = 0; x < static_cast<std::size_t>(n); ++x) {
+            const bool has = (has_extra[x / 32] >> x % 32 & 1) != 0;
+            EXPECT_EQ(has, made[kRow + x] % prediction::kTokenSpace >= prediction::kPlainTokens);
+            if (!has) extra[x] = 0;
+          }
+          std::vector<std::int32_t> all(predictions.begin(), predictions.begin() + n);
+          for (std::size_t i = 0; i < 3; ++i) {
+            const auto from = made.begin() + static_cast<std::ptrdiff_t>(i * kRow) + (i == 0 ? 2 : 0);
+            all.insert(all.end(), from, from + n);
+          }
+          return all;
+        };
+        const std::vector<std::int32_t> scalar = symbols_of(SimdLevel::kScalar);
+        for (const SimdLevel simd : vector_levels()) {
+          EXPECT_EQ(scalar, symbols_of(simd)) << bits << " bits, " << n << " samples";
+        }
+      }
+}
+
 /// Tables of a kind: one symbol that has all, two of which one is as rare as can be, all the same, or anything.
 prediction::Frequencies frequencies(int kind, std::mt19937& random) {
   std::vector<std::uint32_t> counts(prediction::kTokens);
