@@ -88,10 +88,16 @@ bool load(const BlockSamples<VolumeView>& b, History& history) {
       any |= to[x];
     }
   };
+  // Rows of a large frame lie far apart, where the machine does not see what is read next.
+  constexpr int kRowsAhead = 8;
+  constexpr int kLine = 64;
   for (int z = 0; z < b.frames(); ++z)
     for (int y = 0; y < b.height; ++y) {
       const std::byte* from = b.row(z, y);
       std::int16_t* to = history.row(z, y);
+      if (y + kRowsAhead < b.height)
+        for (int at = 0; at < b.width * b.plane.bytes_per_sample; at += kLine)
+          __builtin_prefetch(b.row(z, y + kRowsAhead) + at);
       if (b.plane.bytes_per_sample == 1)
         b.plane.is_signed ? copy(reinterpret_cast<const std::int8_t*>(from), to)
                           : copy(reinterpret_cast<const std::uint8_t*>(from), to);

@@ -314,6 +314,7 @@ void VolumeAnalysis::add_keys(const std::byte* stored, std::size_t scalars) {
     // Integers: the key is the bits with the sign bit flipped.
     const auto sign = static_cast<U>(is_signed(type) ? 1u << (8 * sizeof(U) - 1) : 0u);
     std::uint8_t* seen = seen_.data();
+    if (sizeof(U) == 1 && !std::memchr(seen, 0, seen_.size())) return;  // there is no other
     const auto see = [&](std::size_t i) { seen[load<U>(stored + i * sizeof(U), swap) ^ sign] = 1; };
     // Runs of equal scalars (air) are common: skip eight bytes that equal the previous eight.
     constexpr std::size_t kTogether = 8 / sizeof(U);
