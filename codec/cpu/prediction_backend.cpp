@@ -165,7 +165,7 @@ class PredictiveEncoder final : public GopEncoder {
   // With checks, one block in so many is decoded, and the first frames of one in fewer. Decoding costs two thirds of
   // coding.
   static constexpr std::uint64_t kBlocksForDecoded = 16;
-  static constexpr std::uint64_t kBlocksForBegun = 4;
+  static constexpr std::uint64_t kBlocksForBegun = 8;
   static constexpr int kFramesBegun = 4;  // the last one has all frames before it that a prediction looks at
 
   /// Of the block with this number in the stream.
@@ -184,13 +184,15 @@ class PredictiveEncoder final : public GopEncoder {
     mixed::MixedEncoder mixed;
     std::unique_ptr<Coders> decoders;  // once a block has been decoded
     std::vector<std::uint8_t> other;
+    std::vector<std::uint8_t> label_codeword;  // if it was coded before the numbers
   };
 
   void code(const BlockSamples<VolumeView>& block, int frames_to_decode, Worker& w,
             std::vector<std::uint8_t>& out) const {
     out.clear();
+    w.label_codeword.clear();
     if (header_.known_ahead) {
-      w.ahead.encode(block, out);
+      w.ahead.encode(block, out, most_for_numbers(block, w));
       check(w.ahead, out);
     } else {
       for (std::size_t i = 0; i < efforts_.size(); ++i) {
@@ -201,9 +203,23 @@ class PredictiveEncoder final : public GopEncoder {
         check(w.coder, out);
       }
     }
-    const bool is_unchecked = header_.names_kinds() && !out.empty() && choose_kind(block, w, out);
+    const bool is_unchecked =
+        header_.names_kinds() && (!out.empty() || !w.label_codeword.empty()) && choose_kind(block, w, out);
     if (is_unchecked) frames_to_decode = prediction::kAllFrames;
     if (frames_to_decode > 0) decode(block, out, std::min(frames_to_decode, block.frames()), w);
+  }
+
+  /// Codes a large block as labels, in streams that have any: what numbers may then take in the first frames, before
+  /// they are given up. All frames might tell otherwise, but the effort with static contexts looks at time first.
+  prediction::AheadEncoder::Most most_for_numbers(const BlockSamples<VolumeView>& block, Worker& w) const {
+    constexpr std::int64_t kLarge = std::int64_t{1} << 19;
+    constexpr int kParts = 4;
+    constexpr double kPlainly = 1.15;
+    if (!header_.labels || std::int64_t{block.frames()} * block.height * block.width < kLarge) return {};
+    w.labels.encode(block, w.label_codeword);
+    const int frames = block.frames() / kParts;
+    if (w.label_codeword.empty() || frames == 0) return {};
+    return {frames, static_cast<std::size_t>(kPlainly * static_cast<double>(w.labels.bytes_until(frames)))};
   }
 
   /// Codes the block as other kinds, too, and takes the smallest codeword, with its kind before it. Returns whether it
@@ -217,7 +233,14 @@ class PredictiveEncoder final : public GopEncoder {
       out.swap(w.other);
       kind = other;
     };
-    if (header_.labels) try_kind(kLabels, w.labels);
+    if (!w.label_codeword.empty()) {
+      if (out.empty() || w.label_codeword.size() < out.size()) {
+        out.swap(w.label_codeword);
+        kind = kLabels;
+      }
+    } else if (header_.labels) {
+      try_kind(kLabels, w.labels);
+    }
     if (kind == kLabels) check(w.labels, out);
     if (header_.mixed) try_kind(kMixed, w.mixed);
     out.insert(out.begin(), kind);

@@ -25,6 +25,7 @@ struct WritingBits {
   dense::RangeEncoder coder;
   void start() { coder.start(); }
   void reserve(std::size_t decisions) { coder.reserve(decisions); }
+  void end_frame() {}
   bool code(std::uint32_t probability, bool bit) {
     coder.put(bit, probability);
     return bit;
@@ -36,10 +37,13 @@ struct RecordingBits {
   dense::RangeEncoder coder;
   LargeVector<std::uint32_t> decisions;  ///< twice the probability, plus the decision
   std::size_t count = 0;
+  std::vector<std::size_t> bytes_until;  ///< the end of each frame
   void start() {
     coder.start();
     count = 0;
+    bytes_until.clear();
   }
+  void end_frame() { bytes_until.push_back(coder.mark().bytes); }
   void reserve(std::size_t more) {
     coder.reserve(more);
     if (count + more <= decisions.size()) return;
@@ -67,12 +71,14 @@ void write(BlockCoder& block, const prediction::BlockSamples<VolumeView>& b, std
            const std::vector<std::uint8_t>& head, std::size_t most, std::vector<std::uint8_t>& out) {
   dense::RangeEncoder& coder = block.bits.coder;
   block.bits.start();
-  for (int z = 0; z < b.frames(); ++z)
+  for (int z = 0; z < b.frames(); ++z) {
     for (int y = 0; y < b.height; ++y) {
       block.bits.reserve(most_of_row);
       block.code_row(z, y);
       if (coder.mark().bytes > most) return;
     }
+    block.bits.end_frame();
+  }
   // No shorter than what was put: a decoder takes more bits behind the end for damage.
   const std::size_t put = coder.mark().bytes;
   coder.finish();

@@ -2,6 +2,7 @@
 // loops of their own, which are vectorised. rANS then codes backwards, with sixteen states in turn.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "codec/base/bytes.h"
@@ -52,6 +53,8 @@ struct AheadEncoder::State {
 
   void start(const BlockSamples<VolumeView>& b);
   void encode_row(int frame, int y, int low, int high);
+  std::uint32_t count_of_symbol(std::size_t symbol) const;
+  double entropy_bits() const;
   void count_tables();
   void write(std::vector<std::uint8_t>& out);
   void write_states(std::vector<std::uint8_t>& out);
@@ -102,17 +105,34 @@ void AheadEncoder::State::encode_row(int frame, int y, int low, int high) {
   history.end_row(frame, y);
 }
 
+/// Of the rows so far, without the tables.
+double AheadEncoder::State::entropy_bits() const {
+  double bits = 8.0 * static_cast<double>(extra.size());
+  for (std::size_t c = 0; c < kAheadContexts; ++c) {
+    double all = 0;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const double n = count_of_symbol(c * kTokenSpace + t);
+      all += n;
+      if (n > 0) bits -= n * std::log2(n);
+    }
+    if (all > 0) bits += all * std::log2(all);
+  }
+  return bits;
+}
+
+std::uint32_t AheadEncoder::State::count_of_symbol(std::size_t symbol) const {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < kHistograms; ++i) sum += counts[i * kSymbols + symbol];
+  return sum;
+}
+
 void AheadEncoder::State::count_tables() {
   tables.clear();
   slots.assign(kSymbols, {});
   packed.assign(kSymbols, 0);
   std::vector<std::uint32_t> sum(kTokens);
   for (std::size_t c = 0; c < kAheadContexts; ++c) {
-    const std::uint32_t* from = &counts[c * kTokenSpace];
-    for (std::size_t t = 0; t < kTokens; ++t) {
-      sum[t] = 0;
-      for (std::size_t i = 0; i < kHistograms; ++i) sum[t] += from[i * kSymbols + t];
-    }
+    for (std::size_t t = 0; t < kTokens; ++t) sum[t] = count_of_symbol(c * kTokenSpace + t);
     tables.push_back(frequencies_of(sum));
     std::uint32_t begin = 0;
     for (std::size_t t = 0; t < kTokens; ++t) {
@@ -181,12 +201,14 @@ bool AheadEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t
 AheadEncoder::AheadEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 AheadEncoder::~AheadEncoder() = default;
 
-void AheadEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out) {
+void AheadEncoder::encode(const BlockSamples<VolumeView>& b, std::vector<std::uint8_t>& out, const Most& most) {
   State& s = *state_;
   if (!load(b, s.history)) return;
   s.start(b);
-  for (int z = 0; z < b.frames(); ++z)
+  for (int z = 0; z < b.frames(); ++z) {
+    if (z == most.frames && s.entropy_bits() > 8.0 * static_cast<double>(most.bytes)) return;
     for (int y = 0; y < b.height; ++y) s.encode_row(z, y, b.low(), b.high());
+  }
   s.write(out);
 }
 

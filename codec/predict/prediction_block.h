@@ -89,7 +89,14 @@ class AheadEncoder {
  public:
   explicit AheadEncoder(SimdLevel simd);
   ~AheadEncoder();
-  void encode(const BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out);
+  /// What the first frames are to take at most.
+  struct Most {
+    int frames = kAllFrames;
+    std::size_t bytes = 0;
+  };
+  /// Appends nothing if all numbers are 0, or if the entropy of the first frames is more than `most`.
+  void encode(const BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out, const Most& most);
+  void encode(const BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out) { encode(block, out, Most{}); }
   bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
 
  private:

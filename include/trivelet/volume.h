@@ -230,7 +230,7 @@ using VolumeEffort = Effort;
 enum class VolumeVerify {
   kFull,  ///< decode the finished stream and compare it with the source, at every quality layer
   /// Checks during coding, in a sixth of the time of kFull. Every slice is mapped and mapped back. Every codeword is
-  /// read back and compared with its tokens; one block in 16 is decoded, and of one in 4 the first four slices. The
+  /// read back and compared with its tokens; one block in 16 is decoded, and of one in 8 the first four slices. The
   /// source is hashed in both passes, and the stream when written and when read back. Not covered: for most blocks,
   /// that a decoder predicts what the encoder did. Applies to the predictive profile without marked values; otherwise
   /// kFull is used.

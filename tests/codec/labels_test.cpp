@@ -140,6 +140,17 @@ TEST(Labels, EncoderFindsWrongBitsInItsCodeword) {
   EXPECT_FALSE(coder.says_what_was_coded(right.data(), right.size()));
 }
 
+TEST(Labels, BytesOfTheFirstFrames) {
+  const VideoInfo info = block_video(60, 50, 8);
+  const Gop gop = regions(info, 6, 20, 4);
+  labels::LabelEncoder coder;
+  std::vector<std::uint8_t> codeword;
+  coder.encode(block_of(gop, info), codeword);
+  EXPECT_GT(coder.bytes_until(1), 0u);
+  for (int frames = 2; frames <= 6; ++frames) EXPECT_GE(coder.bytes_until(frames), coder.bytes_until(frames - 1));
+  EXPECT_LE(coder.bytes_until(6), codeword.size());
+}
+
 TEST(Labels, RegionsTakeAFractionOfAPrediction) {
   const VideoInfo info = block_video(128, 96, 8);
   const Gop gop = regions(info, 12, 40, 3);

@@ -509,6 +509,25 @@ TEST(Ahead, EncoderFindsEveryWrongBitInItsCodeword) {
     }
 }
 
+TEST(Ahead, EncoderGivesUpWhatTakesMore) {
+  const VideoInfo info = block_video(64, 48, 8, false);
+  const Gop gop = picture(info, 8, Pattern::kTexture, 5);
+  prediction::AheadEncoder coder(SimdLevel::kBest);
+  std::vector<std::uint8_t> whole;
+  coder.encode(block_of(gop, info), whole);
+  std::vector<std::uint8_t> out;
+  coder.encode(block_of(gop, info), out, {2, whole.size()});
+  EXPECT_EQ(out, whole);
+  EXPECT_TRUE(coder.says_what_was_coded(out.data(), out.size()));
+  // A quarter of the frames takes about a quarter of the bytes.
+  out.clear();
+  coder.encode(block_of(gop, info), out, {2, whole.size() / 2});
+  EXPECT_EQ(out, whole);
+  out.clear();
+  coder.encode(block_of(gop, info), out, {2, whole.size() / 8});
+  EXPECT_TRUE(out.empty());
+}
+
 TEST(Ahead, EncoderReadsRowsOfAnyWidthAgain) {
   for (const int width : {1, 15, 16, 17, 40, 64})
     for (const SimdLevel simd : all_levels()) {

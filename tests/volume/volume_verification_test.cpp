@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <random>
+#include <string>
 #include <utility>
 
 #include "codec/backend.h"
@@ -149,6 +151,33 @@ TEST(VolumeVerification, verifying_while_coding_finds_what_it_says) {
     expect_error(ErrorKind::kMismatch, "reads back as something else",
                  [&] { encode_volume(slices, params, other, &wrong); });
   }
+}
+
+// With static contexts, large blocks are coded as labels first, and as numbers where these do not plainly take more.
+TEST(VolumeVerification, labels_beside_a_scan_come_back) {
+  const VolumeDescription v{{VoxelType::kU8, false, 1}, 256, 128, 36, 1};
+  std::mt19937 random(3);
+  VolumeBytes voxels;
+  for (int z = 0; z < 36; ++z)
+    for (int y = 0; y < v.height; ++y)
+      for (int x = 0; x < v.width; ++x) {
+        const int ball = (x - 40) * (x - 40) + (y - 60) * (y - 60) + 4 * (z - 18) * (z - 18) < 1500 ? 3 : 1;
+        const int region = ball * (1 + (x / 24 + y / 40 + z / 12) % 7);
+        const int scan = x / 2 + y / 3 + static_cast<int>(random() % 9);
+        voxels.push_back(static_cast<std::byte>(x < 128 ? 10 * region : scan));
+      }
+  VolumeEncoderParams params;
+  params.effort = VolumeEffort::kFast;
+  params.profile = Profile::kFast;
+  params.verification = VolumeVerify::kRunning;
+  std::string remarks;
+  params.on_remark = [&](const std::string& remark) { remarks += remark + "\n"; };
+  const Coded coded = encode(v, voxels, params);
+  EXPECT_NE(remarks.find("chosen: labels"), std::string::npos) << remarks;
+  EXPECT_TRUE(coded.result.verified);
+  EXPECT_EQ(decode(coded.bytes).voxels, voxels);
+  // Of the scan's voxels, each of more than three bits of noise, labels would take many more.
+  EXPECT_LT(coded.bytes.size(), voxels.size() / 2 * 4 / 8 + 10000);
 }
 
 }  // namespace

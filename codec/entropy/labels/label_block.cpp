@@ -222,6 +222,10 @@ struct LabelEncoder::State : BlockCoder<row_coding::RecordingBits> {
 LabelEncoder::LabelEncoder(SimdLevel simd) : state_(std::make_unique<State>(simd)) {}
 LabelEncoder::~LabelEncoder() = default;
 
+std::size_t LabelEncoder::bytes_until(int frames) const {
+  return state_->bits.bytes_until[static_cast<std::size_t>(frames - 1)];
+}
+
 bool LabelEncoder::says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const {
   return row_coding::says(state_->bits, codeword, size);
 }

@@ -25,6 +25,8 @@ class LabelEncoder {
   /// Appends the codeword to `out`. Appends nothing if all numbers are 0, or if it has more than `most` bytes.
   void encode(const prediction::BlockSamples<VolumeView>& block, std::vector<std::uint8_t>& out,
               std::size_t most = ~std::size_t{0});
+  /// The bytes of the last call's codeword up to the end of its first `frames` frames.
+  std::size_t bytes_until(int frames) const;
   /// Checks the codeword of the last call by reading it as a decoder does, with the probabilities that were written,
   /// and comparing every decision. It does not repeat the contexts.
   bool says_what_was_coded(const std::uint8_t* codeword, std::size_t size) const;
