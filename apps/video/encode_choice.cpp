@@ -18,12 +18,14 @@ namespace trivelet::cli {
 namespace {
 
 /// --preset slow: typed options stay, and a GOP length that --for chose. 0: none is given.
-EncoderParams best_structure(const Command& app, int gop_frames, EncoderParams params, VideoInput& beginning) {
+EncoderParams best_structure(const EncodeJob& job, EncoderParams params, VideoInput& beginning) {
+  const Command& app = job.app;
   FixedStructure fixed;
   fixed.temporal_wavelet = app.typed("--temporal-wavelet");
   fixed.spatial_wavelet = app.typed("--wavelet");
   fixed.levels = app.typed("--levels");
-  fixed.gop_frames = gop_frames > 0;
+  fixed.gop_frames = job.options.coding.gop > 0;
+  fixed.plain_gops = job.plain_gops();
   params = search_structure(
       beginning.info(), [&](Gop& gop, int index) { return beginning.read_frames(gop, index, 1) == 1; }, params, fixed,
       [](const StructureTrial& t) {
@@ -33,6 +35,9 @@ EncoderParams best_structure(const Command& app, int gop_frames, EncoderParams p
   if (params.motion == Motion::kOff)
     log::info("--preset slow: temporal wavelet {}, spatial {}, {}x{} levels, GOPs of {}", to_string(params.temporal),
               to_string(params.spatial), params.temporal_levels, params.spatial_levels, params.gop_frames);
+  else if (!fixed.levels && params.temporal_levels < 0)
+    log::info("--preset slow: with motion, each GOP chooses its temporal levels, {} spatial levels",
+              params.spatial_levels);
   else if (!fixed.levels)
     log::info("--preset slow: with motion, {}x{} levels", params.temporal_levels, params.spatial_levels);
   return params;
@@ -98,7 +103,7 @@ void choose_structure(EncodeJob& job) {
   const FrameRange shown = options.joinable ? FrameRange{job.range.first} : job.range;
   VideoInput beginning(options.input, reader_options(options.reading, job.common), job.common, shown);
   choose_gop_frames(beginning.info(), job.params);
-  job.params = best_structure(job.app, options.coding.gop, job.params, beginning);
+  job.params = best_structure(job, job.params, beginning);
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ constexpr int kMovingWidth = 480;  // with motion, where coding takes several ti
 constexpr int kMovingHeight = 288;
 // The exchange rate of bytes and quality is measured between the step in use and this multiple: about half a bit plane.
 constexpr double kCoarser = 1.4;
+// What levels that are the same for all GOPs must save at the beginning, in octaves of bytes: 1 %. GOPs behind it can
+// have others only if they choose by themselves.
+constexpr double kWorthFixing = 0.015;
 constexpr double kNear = 0.1;            // octaves from the target within which the step is accepted
 constexpr double kOctavesPerStep = 1.5;  // of the squared error when the step doubles; about -1 of bytes
 
@@ -56,11 +59,30 @@ Gop part_of(const Gop& all, const VideoInfo& info, int first, int frames) {
   return gop;
 }
 
+/// The first frames of scenes.
+std::vector<int> scenes_of(const Gop& frames, const PixelFormat& format) {
+  SceneCuts cuts(format);
+  std::vector<int> scenes{0};
+  SceneCuts::Look before, now;
+  for (int f = 0; f < frames.frames(); ++f) {
+    cuts.look_at(frames, f, now);
+    if (f > 0 && cuts.judge(cuts.compare(before, now))) scenes.push_back(f);
+    std::swap(before, now);
+  }
+  return scenes;
+}
+
 class Trials {
  public:
-  Trials(EncoderParams params, const Gop& frames, const VideoInfo& info,
+  /// `scenes`: the first frames of those among `frames`.
+  Trials(EncoderParams params, const Gop& frames, std::vector<int> scenes, const VideoInfo& info,
          const std::function<void(const StructureTrial&)>& on_trial)
-      : params_(std::move(params)), frames_(frames), info_(info), target_(params_), on_trial_(on_trial) {
+      : params_(std::move(params)),
+        frames_(frames),
+        scenes_(std::move(scenes)),
+        info_(info),
+        target_(params_),
+        on_trial_(on_trial) {
     const bool moving = params_.motion != Motion::kOff;
     if (moving) params_.effort = Effort::kMedium;  // a higher effort helps all structures equally
     info_.width = std::min(info.width, moving ? kMovingWidth : kWidth);
@@ -131,6 +153,17 @@ class Trials {
     return s.cost;
   }
 
+  void push_all(Encoder& encoder, int gop_frames) const {
+    for (std::size_t scene = 0; scene < scenes_.size(); ++scene) {
+      const int end = scene + 1 < scenes_.size() ? scenes_[scene + 1] : frames_.frames();
+      for (int first = scenes_[scene]; first < end; first += gop_frames) {
+        Gop gop = part_of(frames_, info_, first, std::min(gop_frames, end - first));
+        gop.set_begins_scene(first == scenes_[scene]);
+        encoder.push(gop);
+      }
+    }
+  }
+
   Outcome code(const Structure& s) {
     EncoderParams p = params_;
     p.temporal = s.temporal;
@@ -140,8 +173,7 @@ class Trials {
     p.gop_frames = s.gop_frames;
     MemorySink sink;
     Encoder encoder(info_, p, sink);
-    for (int first = 0; first < frames_.frames(); first += s.gop_frames)
-      encoder.push(part_of(frames_, info_, first, std::min(s.gop_frames, frames_.frames() - first)));
+    push_all(encoder, s.gop_frames);
     encoder.finish();
     Outcome o;
     o.log2_bytes = std::log2(static_cast<double>(sink.bytes.size()));
@@ -166,6 +198,7 @@ class Trials {
 
   EncoderParams params_;
   const Gop& frames_;
+  std::vector<int> scenes_;
   VideoInfo info_;
   EncoderParams target_;
   double bytes_per_error_ = 1;
@@ -200,6 +233,7 @@ class Search {
 };
 
 constexpr int kMostLevels = 8;
+constexpr int kLevelsByGop = -1;  // as in EncoderParams
 
 void search_still(Search& search, const EncoderParams& params, const FixedStructure& fixed, int frames) {
   Structure& best = search.best;
@@ -237,15 +271,20 @@ void search_still(Search& search, const EncoderParams& params, const FixedStruct
     search.climb(&Structure::spatial_levels, 1, 1, kMostLevels);
 }
 
-// With motion: fewer temporal levels suit fast motion. One level more than whole pyramids have leaves a short GOP one
-// key instead of two. The likelier change is tried first. More spatial levels, other wavelets and other GOP lengths
-// gained nothing on any clip (tests/bench/RESULTS.md).
-void search_moving(Search& search) {
+// With motion. What each GOP chooses by itself is compared with the same number of levels for all: fewer suit fast
+// motion, and one level more than whole pyramids have leaves a short GOP one key instead of two. The likelier change is
+// tried first. More spatial levels, other wavelets and other GOP lengths gained nothing on any clip
+// (tests/bench/RESULTS.md).
+void search_moving(Search& search, Trials& trials, int usual_levels) {
   const auto gop = static_cast<unsigned>(std::max(1, search.best.gop_frames));
   const int most = std::bit_width(gop - 1);
   const int likelier = std::has_single_bit(gop) ? -1 : 1;
-  if (!search.climb(&Structure::temporal_levels, likelier, 1, most))
-    search.climb(&Structure::temporal_levels, -likelier, 1, most);
+  Structure alike = search.best;
+  alike.temporal_levels = usual_levels;
+  Search same(trials, alike);
+  if (!same.climb(&Structure::temporal_levels, likelier, 1, most))
+    same.climb(&Structure::temporal_levels, -likelier, 1, most);
+  if (trials.cost(same.best) < trials.cost(search.best) - kWorthFixing) search.best = same.best;
   search.climb(&Structure::spatial_levels, -1, 1, kMostLevels);
 }
 
@@ -269,11 +308,14 @@ EncoderParams search_structure(const VideoInfo& info, const FrameInput& input, E
     MemorySink nowhere;
     resolved = Encoder(info, params, nowhere).params();
   }
-  Trials trials(params, frames, info, on_trial);
-  Search search(trials, {resolved.temporal, resolved.spatial, resolved.temporal_levels, resolved.spatial_levels,
-                         resolved.gop_frames, 0});
+  std::vector<int> scenes{0};
+  if (moving && !fixed.plain_gops) scenes = scenes_of(frames, info.format);
+  Trials trials(params, frames, std::move(scenes), info, on_trial);
+  const int first_levels = moving && resolved.levels_by_gop ? kLevelsByGop : resolved.temporal_levels;
+  Search search(trials,
+                {resolved.temporal, resolved.spatial, first_levels, resolved.spatial_levels, resolved.gop_frames, 0});
   trials.aim(search.best, info);
-  moving ? search_moving(search) : search_still(search, params, fixed, count);
+  moving ? search_moving(search, trials, resolved.temporal_levels) : search_still(search, params, fixed, count);
   const Structure& best = search.best;
   params.temporal = best.temporal;
   params.spatial = best.spatial;

@@ -411,16 +411,27 @@ TEST(Structure, SearchAlongMotionTriesLevelsWhateverTheThreads) {
   params.motion = Motion::kOn;
   params.effort = Effort::kSlow;
   params.threads = 1;
+  const auto cost_of = [&](int levels) {
+    const auto found =
+        std::find_if(trials.begin(), trials.end(), [&](const auto& t) { return t.temporal_levels == levels; });
+    EXPECT_NE(found, trials.end()) << levels;
+    return found == trials.end() ? 0 : found->cost;
+  };
+  constexpr double kWorthFixing = 0.015;  // as the search has it
   const EncoderParams noise_params = search(noise, params, {});
-  ASSERT_GE(trials.size(), 3U);
-  EXPECT_EQ(noise_params.temporal_levels, 1);  // each frame is another one: nothing is to be had from others
   EXPECT_EQ(noise_params.motion, Motion::kOn);
+  // Each frame is another one: nothing is to be had from others, and a GOP that chooses finds that, too.
+  EXPECT_LT(cost_of(1), cost_of(4));
+  EXPECT_LE(cost_of(-1), cost_of(1) + kWorthFixing);
+  EXPECT_EQ(noise_params.temporal_levels, -1);
   const EncoderParams slow_params = search(slow, params, {});
-  EXPECT_GT(slow_params.temporal_levels, noise_params.temporal_levels);
   const auto best =
       std::min_element(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
-  EXPECT_EQ(slow_params.temporal_levels, best->temporal_levels);
-  EXPECT_EQ(slow_params.spatial_levels, best->spatial_levels);
+  const auto taken = std::find_if(trials.begin(), trials.end(), [&](const auto& t) {
+    return t.temporal_levels == slow_params.temporal_levels && t.spatial_levels == slow_params.spatial_levels;
+  });
+  ASSERT_NE(taken, trials.end());
+  EXPECT_LE(taken->cost, best->cost + kWorthFixing);
   const auto costs_of = [](const std::vector<StructureTrial>& all) {
     std::vector<double> costs;
     for (const StructureTrial& t : all) costs.push_back(t.cost);
@@ -432,8 +443,19 @@ TEST(Structure, SearchAlongMotionTriesLevelsWhateverTheThreads) {
   EXPECT_EQ(costs_of(trials), costs);
   // Towards a target, structures are compared near it.
   params.psnr = 35;
-  EXPECT_EQ(search(noise, params, {}).temporal_levels, 1);
+  EXPECT_EQ(search(noise, params, {}).temporal_levels, -1);
   params.psnr = 0;
+  // GOPs end at cuts, as those of the film do.
+  Gop cut(info, 16);
+  test::fill(cut, 16, info.format, Pattern::kTexture, 7);
+  for (int c = 0; c < 3; ++c)
+    for (int f = 0; f < 7; ++f)
+      for (int y = 0; y < cut.plane(c).shape.height; ++y)
+        std::memcpy(cut.plane(c).row(f, y), slow.plane(c).row(f, y), slow.plane(c).row_bytes());
+  (void)search(cut, params, {});
+  const double at_cuts = cost_of(4);
+  (void)search(cut, params, {false, false, false, false, true});
+  EXPECT_LT(at_cuts, cost_of(4) - 0.05);
 
   params.temporal_levels = 2;
   params.spatial_levels = 1;
