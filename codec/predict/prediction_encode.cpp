@@ -80,8 +80,9 @@ class StateWriter {
 };
 
 using Counts = std::vector<std::uint32_t>;
-constexpr std::size_t kSymbols = 2 * kContexts * kTokenSpace;
-constexpr int kHistograms = 2;  // one for each second sample, so that an increment does not wait for the previous one
+constexpr std::size_t kLevelSymbols = 2 * kContexts * kTokenSpace;
+constexpr int kLevelHistograms =
+    2;  // one for each second sample, so that an increment does not wait for the previous one
 
 /// The logarithm to base 2, from additions, products and one quotient only: the same bits on every machine.
 double portable_log2(std::uint32_t v) {
@@ -136,7 +137,7 @@ struct BlockEncoder::State {
   std::size_t symbols_end = 0;
   std::vector<Symbol> vector_symbols;
   std::vector<Counts> counts;                // by context
-  std::vector<std::uint32_t> symbol_counts;  // of all symbols, kHistograms times
+  std::vector<std::uint32_t> symbol_counts;  // of all symbols, kLevelHistograms times
   std::vector<std::uint16_t> row_extra;      // of one row, as below
   std::vector<std::uint32_t> has_extra;
   ExtraBits extra;
@@ -207,8 +208,8 @@ void BlockEncoder::State::encode_row(int frame, int y, int low, int high) {
     for (int x = 0; x < width; ++x) to[x] = static_cast<Symbol>(to[x] + kContexts * kTokenSpace);
   std::uint32_t* count = symbol_counts.data();
   int x = 0;
-  for (; x + kHistograms <= width; x += kHistograms)
-    for (int i = 0; i < kHistograms; ++i) ++count[static_cast<std::size_t>(i) * kSymbols + to[x + i]];
+  for (; x + kLevelHistograms <= width; x += kLevelHistograms)
+    for (int i = 0; i < kLevelHistograms; ++i) ++count[static_cast<std::size_t>(i) * kLevelSymbols + to[x + i]];
   for (; x < width; ++x) ++count[to[x]];
   symbols_end += static_cast<std::size_t>(width);
   history.end_row(frame, y);
@@ -218,7 +219,8 @@ void BlockEncoder::State::sum_counts() {
   counts.assign(2 * kContexts, Counts(kTokens));
   for (std::size_t c = 0; c < counts.size(); ++c)
     for (std::size_t t = 0; t < kTokens; ++t)
-      for (std::size_t i = 0; i < kHistograms; ++i) counts[c][t] += symbol_counts[i * kSymbols + c * kTokenSpace + t];
+      for (std::size_t i = 0; i < kLevelHistograms; ++i)
+        counts[c][t] += symbol_counts[i * kLevelSymbols + c * kTokenSpace + t];
 }
 
 std::size_t BlockEncoder::State::class_before(std::size_t tile) const {
@@ -438,7 +440,7 @@ void BlockEncoder::encode(const BlockSamples<VolumeView>& b, const Effort& effor
   s.symbols.resize(static_cast<std::size_t>(b.frames()) * static_cast<std::size_t>(b.height) *
                    static_cast<std::size_t>(b.width));
   s.symbols_end = 0;
-  s.symbol_counts.assign(kHistograms * kSymbols, 0);
+  s.symbol_counts.assign(kLevelHistograms * kLevelSymbols, 0);
   s.extra.start();
   s.make_vector_symbols();
   for (int z = 0; z < b.frames(); ++z) {
