@@ -20,7 +20,7 @@ struct LiftedComponent {
 
   LiftedComponent(std::vector<S*> frames_of_places, std::ptrdiff_t stride, const Shape& frames_shape,
                   const GopMotion& m, const MotionComponent& c, int dropped_levels, bool lifts_differences,
-                  ThreadPool& threads, SimdLevel simd)
+                  ThreadPool& threads, SimdLevel simd_level)
       : frames(std::move(frames_of_places)),
         row_stride(stride),
         shape(frames_shape),
@@ -28,7 +28,8 @@ struct LiftedComponent {
         component(c),
         dropped(dropped_levels),
         pool(threads),
-        kernels(motion_kernels(resolve_simd(simd))),
+        simd(resolve_simd(simd_level)),
+        kernels(motion_kernels(simd)),
         cell_y(cell_size(c.scale.shift_y)),
         cell_x(cell_size(c.scale.shift_x)),
         differences(lifts_differences) {}
@@ -65,6 +66,7 @@ struct LiftedComponent {
   const MotionComponent component;
   const int dropped;  ///< finest levels that are left out
   ThreadPool& pool;
+  const SimdLevel simd;
   const MotionKernels& kernels;
   const int cell_y, cell_x;  ///< samples of a cell
   const bool differences;    ///< the field holds differences of coefficients, in which constants cancel out

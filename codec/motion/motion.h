@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "codec/base/host_device.h"
@@ -52,6 +53,18 @@ struct MotionCell {
     if (mode != o.mode) return false;
     if (mode == MotionMode::kPlain) return plain == o.plain;
     return (!uses(0) || vector[0] == o.vector[0]) && (!uses(1) || vector[1] == o.vector[1]);
+  }
+  /// Equal for two cells where predicts_as() is true, and only there.
+  std::uint64_t prediction_key() const {
+    const auto bits = [](MotionVector v) {
+      return std::uint32_t{static_cast<std::uint16_t>(v.y)} << 16 | static_cast<std::uint16_t>(v.x);
+    };
+    constexpr std::uint32_t kNoVector = 0x80008000u;  // its components are beyond kMotionReach
+    std::uint32_t low = bits(vector[mode == MotionMode::kOther ? 1 : 0]);
+    if (mode == MotionMode::kPlain) std::memcpy(&low, plain.data(), sizeof low);
+    const std::uint32_t high =
+        mode == MotionMode::kBoth ? bits(vector[1]) : kNoVector | static_cast<std::uint32_t>(mode);
+    return std::uint64_t{high} << 32 | low;
   }
 };
 

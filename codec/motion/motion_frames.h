@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/motion/motion_kernels.h"
+#include "codec/motion/narrow_kernels.h"
 #include "trivelet/large_memory.h"
 #include "trivelet/types.h"
 
@@ -45,11 +46,11 @@ class MotionFrames {
   template <class F>
   void set(int i, std::int32_t* values, const F& convert) {
     constexpr std::size_t kPart = 4096;  // which a cache of the first level holds
-    auto& narrow = narrow_[static_cast<std::size_t>(i)];
-    narrow.resize(frame_samples());
+    const std::size_t samples = frame_samples();
+    auto& narrow = narrow_of(i);
     bool fits = true;
-    for (std::size_t at = 0; at < narrow.size(); at += kPart) {
-      const int n = static_cast<int>(std::min(kPart, narrow.size() - at));
+    for (std::size_t at = 0; at < samples; at += kPart) {
+      const int n = static_cast<int>(std::min(kPart, samples - at));
       convert(values + at, n);
       fits = fits && kernels_.to_narrow(values + at, narrow.data() + at, n);
     }
@@ -57,7 +58,10 @@ class MotionFrames {
     narrow.clear();
     wide_[static_cast<std::size_t>(i)].assign(values, values + frame_samples());
   }
-  void set_zero(int i) { narrow_[static_cast<std::size_t>(i)].assign(frame_samples(), 0); }
+  void set_zero(int i) {
+    auto& narrow = narrow_of(i);
+    std::fill(narrow.begin(), narrow.end(), std::int16_t{0});
+  }
   /// Whether all frames have 16 bits.
   bool is_narrow() const {
     for (const auto& frame : narrow_)
@@ -99,6 +103,13 @@ class MotionFrames {
   }
 
  private:
+  // Frame i in 16 bits, of any values, and what kernels read behind it.
+  LargeVector<std::int16_t>& narrow_of(int i) {
+    auto& narrow = narrow_[static_cast<std::size_t>(i)];
+    narrow.resize(frame_samples() + kNarrowSlack);
+    std::fill_n(narrow.end() - kNarrowSlack, kNarrowSlack, std::int16_t{0});
+    return narrow;
+  }
   std::size_t frame_samples() const {
     return static_cast<std::size_t>(shape_.height) * static_cast<std::size_t>(shape_.width);
   }

@@ -5,105 +5,10 @@
 
 #include <cstddef>
 
-#define TRIVELET_RESTRICT __restrict__
+#include "codec/motion/number_vectors.h"
 
 namespace trivelet::TRIVELET_ISA {
 namespace {
-
-using Index = std::ptrdiff_t;
-using Wrap = std::uint32_t;
-
-inline std::int32_t back(Wrap v) { return static_cast<std::int32_t>(v); }
-
-// Vectors of neighbours: U for arithmetic, S for shifts that keep the sign.
-typedef Wrap U4 __attribute__((vector_size(16)));
-typedef std::int32_t S4 __attribute__((vector_size(16)));
-typedef std::int16_t H4 __attribute__((vector_size(8)));  // the same numbers in 16 bits
-#if defined(__AVX2__)
-typedef Wrap U8 __attribute__((vector_size(32)));
-typedef std::int32_t S8 __attribute__((vector_size(32)));
-typedef std::int16_t H8 __attribute__((vector_size(16)));
-#endif
-#if defined(__AVX512F__)
-typedef Wrap U16 __attribute__((vector_size(64)));
-typedef std::int32_t S16 __attribute__((vector_size(64)));
-typedef std::int16_t H16 __attribute__((vector_size(32)));
-#endif
-
-template <class U>
-inline U load_numbers(const std::int32_t* p) {
-  U v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class U>
-inline void store_numbers(std::int32_t* p, U v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-
-// The same for samples of 16 bits.
-template <class Halves, class Signed>
-inline Signed load_halves(const std::int16_t* p) {
-  Halves v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, Signed);
-}
-template <class U>
-inline U load_numbers(const std::int16_t* p) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(U) == sizeof(U16)) return (U)load_halves<H16, S16>(p);
-#endif
-#if defined(__AVX2__)
-  if constexpr (sizeof(U) == sizeof(U8)) return (U)load_halves<H8, S8>(p);
-#endif
-  if constexpr (sizeof(U) == sizeof(U4)) return (U)load_halves<H4, S4>(p);
-  if constexpr (sizeof(U) == sizeof(Wrap)) return static_cast<Wrap>(std::int32_t{*p});
-}
-// Stores the low 16 bits, and adds to `changed` the bits in which they differ from the number.
-template <class Halves, class Signed>
-inline Signed store_halves(std::int16_t* p, Signed v) {
-  const Halves low = __builtin_convertvector(v, Halves);
-  __builtin_memcpy(p, &low, sizeof low);
-  return v ^ __builtin_convertvector(low, Signed);
-}
-template <class U>
-inline void store_numbers(std::int16_t* p, U v, U& changed) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(U) == sizeof(U16)) changed |= (U)store_halves<H16, S16>(p, (S16)v);
-#endif
-#if defined(__AVX2__)
-  if constexpr (sizeof(U) == sizeof(U8)) changed |= (U)store_halves<H8, S8>(p, (S8)v);
-#endif
-  if constexpr (sizeof(U) == sizeof(U4)) changed |= (U)store_halves<H4, S4>(p, (S4)v);
-  if constexpr (sizeof(U) == sizeof(Wrap)) {
-    *p = static_cast<std::int16_t>(v);
-    changed |= v ^ static_cast<Wrap>(std::int32_t{*p});
-  }
-}
-template <class U>
-inline void store_numbers(std::int32_t* p, U v, U&) {
-  store_numbers(p, v);
-}
-
-/// Numbers beside each other that one strip of a block has.
-template <class Unsigned, class Signed>
-struct Strip {
-  using U = Unsigned;
-  using S = Signed;
-};
-/// Calls f(Strip, first column) for strips of n columns, the widest first.
-template <class F>
-inline void in_strips(int n, const F& f) {
-  int x = 0;
-#if defined(__AVX512F__)
-  for (; n - x >= 16; x += 16) f(Strip<U16, S16>{}, x);
-#endif
-#if defined(__AVX2__)
-  for (; n - x >= 8; x += 8) f(Strip<U8, S8>{}, x);
-#endif
-  for (; n - x >= 4; x += 4) f(Strip<U4, S4>{}, x);
-  for (; x < n; ++x) f(Strip<Wrap, std::int32_t>{}, x);
-}
 
 struct Taps {
   Wrap k[8];
@@ -155,18 +60,6 @@ void interpolate(const In* in, Index in_stride, std::int32_t* out, Index out_str
   });
 }
 
-// What was cut off, by the width of a number and of vectors.
-template <class U>
-inline bool any(const U& v) {
-  if constexpr (sizeof(U) == sizeof(Wrap)) {
-    return v != 0;
-  } else {
-    Wrap all = 0;
-    for (std::size_t i = 0; i < sizeof(U) / sizeof(Wrap); ++i) all |= v[i];
-    return all != 0;
-  }
-}
-
 // x -= p(y, column, strip), or += with `add`, by strips of columns.
 template <class X, class P>
 inline bool lift_with(X* x, Index x_stride, int rows, int columns, bool add, const P& p) {
@@ -214,8 +107,8 @@ bool lift_sum(X* x, Index x_stride, const std::int32_t* sum, Index sum_stride, i
 }
 
 // A strip of accumulate().
-template <class U, class S>
-inline void accumulate_strip(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows,
+template <class U, class S, class P>
+inline void accumulate_strip(const P* a, Index a_stride, const P* b, Index b_stride, int rows,
                              const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum,
                              Index sum_stride) {
   const U weight = load_numbers<U>(weight_x);
@@ -227,7 +120,8 @@ inline void accumulate_strip(const std::int32_t* a, Index a_stride, const std::i
   }
 }
 
-void accumulate(const std::int32_t* a, Index a_stride, const std::int32_t* b, Index b_stride, int rows, int columns,
+template <class P>
+void accumulate(const P* a, Index a_stride, const P* b, Index b_stride, int rows, int columns,
                 const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum, Index sum_stride) {
   in_strips(columns, [&](auto of, int x) {
     using Of = decltype(of);
@@ -237,15 +131,14 @@ void accumulate(const std::int32_t* a, Index a_stride, const std::int32_t* b, In
 }
 
 // kBelow: there are two rows. kBeside: they also reach the next sample.
-template <bool kBelow, bool kBeside>
-inline void scatter_row(const std::int32_t* TRIVELET_RESTRICT h, const std::int32_t* TRIVELET_RESTRICT g, int n,
-                        const std::int32_t weight[4], std::int32_t* TRIVELET_RESTRICT sum,
-                        std::int32_t* TRIVELET_RESTRICT total) {
+template <bool kBelow, bool kBeside, class X>
+inline void scatter_row(const X* TRIVELET_RESTRICT h, const X* TRIVELET_RESTRICT g, int n, const std::int32_t weight[4],
+                        std::int32_t* TRIVELET_RESTRICT sum, std::int32_t* TRIVELET_RESTRICT total) {
   const Wrap a = static_cast<Wrap>(weight[0]), b = kBeside ? static_cast<Wrap>(weight[1]) : 0;
   const Wrap c = kBelow ? static_cast<Wrap>(weight[2]) : 0, d = kBelow && kBeside ? static_cast<Wrap>(weight[3]) : 0;
   const auto at = [&](int i, Wrap by_h, Wrap by_g) {
-    Wrap s = by_h * static_cast<Wrap>(h[i]);
-    if (kBelow) s += by_g * static_cast<Wrap>(g[i]);
+    Wrap s = by_h * static_cast<Wrap>(std::int32_t{h[i]});
+    if (kBelow) s += by_g * static_cast<Wrap>(std::int32_t{g[i]});
     return s;
   };
   const auto add = [&](int i, Wrap s, Wrap t) {
@@ -261,8 +154,8 @@ inline void scatter_row(const std::int32_t* TRIVELET_RESTRICT h, const std::int3
   add(n, at(n - 1, b, d), b + d);
 }
 
-void scatter(const std::int32_t* h, const std::int32_t* g, int n, const std::int32_t weight[4], std::int32_t* sum,
-             std::int32_t* total) {
+template <class X>
+void scatter(const X* h, const X* g, int n, const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) {
   const bool beside = weight[1] != 0 || weight[3] != 0;
   if (g)
     beside ? scatter_row<true, true>(h, g, n, weight, sum, total)
@@ -277,32 +170,37 @@ inline std::int32_t shared(std::int32_t sum, std::int32_t share) {
   return (sum >> 15) * share + ((sum & 0x7fff) * share >> 15);
 }
 
-void update(std::int32_t* TRIVELET_RESTRICT x, const std::int32_t* TRIVELET_RESTRICT sum,
+template <class X>
+bool update(X* TRIVELET_RESTRICT x, const std::int32_t* TRIVELET_RESTRICT sum,
             const std::int32_t* TRIVELET_RESTRICT total, int n, const std::int32_t* TRIVELET_RESTRICT shares,
             std::int32_t limit, bool inverse) {
   constexpr int kChunk = 64;
   const Wrap sign = inverse ? ~0u : 1u;
-  const auto limited = [&](std::int32_t v) {
+  std::int32_t changed = 0;
+  const auto change = [&](int i, std::int32_t v) {
     v = back(static_cast<Wrap>(v) + 128) >> 8;
     v = v < -limit ? -limit : v;
-    return v > limit ? limit : v;
+    v = back(static_cast<Wrap>(std::int32_t{x[i]}) + sign * static_cast<Wrap>(v > limit ? limit : v));
+    x[i] = static_cast<X>(v);
+    changed |= v ^ x[i];
   };
   for (int first = 0; first < n; first += kChunk) {
     const int end = n - first < kChunk ? n : first + kChunk;
     Wrap most = 0;
     for (int i = first; i < end; ++i) most = static_cast<Wrap>(total[i]) > most ? static_cast<Wrap>(total[i]) : most;
-    if (most <= kMotionMostShare) {
-      for (int i = first; i < end; ++i)
-        x[i] = back(static_cast<Wrap>(x[i]) + sign * static_cast<Wrap>(limited(sum[i])));
-    } else if (most < kMotionShares) {
-      for (int i = first; i < end; ++i)
-        x[i] = back(static_cast<Wrap>(x[i]) + sign * static_cast<Wrap>(limited(shared(sum[i], shares[total[i]]))));
-    } else {
-      for (int i = first; i < end; ++i)
-        x[i] = back(static_cast<Wrap>(x[i]) +
-                    sign * static_cast<Wrap>(limited(shared(sum[i], motion_share(static_cast<Wrap>(total[i]))))));
-    }
+    if (most <= kMotionMostShare)
+      for (int i = first; i < end; ++i) change(i, sum[i]);
+    else if (most < kMotionShares)
+      for (int i = first; i < end; ++i) change(i, shared(sum[i], shares[total[i]]));
+    else
+      for (int i = first; i < end; ++i) change(i, shared(sum[i], motion_share(static_cast<Wrap>(total[i]))));
   }
+  return changed == 0;
+}
+
+template <class X>
+void join(const X* TRIVELET_RESTRICT x, X* TRIVELET_RESTRICT bits, int n) {
+  for (int i = 0; i < n; ++i) bits[i] = static_cast<X>(bits[i] | x[i]);
 }
 
 // Converts numbers in place through bytes, which aliasing rules allow.
@@ -352,11 +250,10 @@ bool to_narrow(const std::int32_t* TRIVELET_RESTRICT from, std::int16_t* TRIVELE
 }  // namespace
 
 const MotionKernels kMotionKernels = {
-    {interpolate<std::int32_t>, lift_by<std::int32_t>, lift_mean<std::int32_t>, lift_sum<std::int32_t>},
-    {interpolate<std::int16_t>, lift_by<std::int16_t>, lift_mean<std::int16_t>, lift_sum<std::int16_t>},
-    accumulate,
-    scatter,
-    update,
+    {interpolate<std::int32_t>, lift_by<std::int32_t>, lift_mean<std::int32_t>, lift_sum<std::int32_t>,
+     accumulate<std::int32_t>, scatter<std::int32_t>, update<std::int32_t>, join<std::int32_t>},
+    {interpolate<std::int16_t>, lift_by<std::int16_t>, lift_mean<std::int16_t>, lift_sum<std::int16_t>,
+     accumulate<std::int16_t>, scatter<std::int16_t>, update<std::int16_t>, join<std::int16_t>},
     from_real,
     to_real,
     widen,

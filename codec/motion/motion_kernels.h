@@ -29,23 +29,24 @@ struct LiftKernels {
   /// lift() with motion_mean(sum).
   bool (*lift_sum)(S* x, std::ptrdiff_t x_stride, const std::int32_t* sum, std::ptrdiff_t sum_stride, int rows,
                    int columns, int shift, bool add);
+  /// sum += weight_y[y] * weight_x[x] * p, p = a, or (a + b + 1) >> 1 if there is a b.
+  void (*accumulate)(const S* a, std::ptrdiff_t a_stride, const S* b, std::ptrdiff_t b_stride, int rows, int columns,
+                     const std::int32_t* weight_x, const std::int32_t* weight_y, std::int32_t* sum,
+                     std::ptrdiff_t sum_stride);
+  /// sum[i] += weight[0] * h[i] + weight[2] * g[i], sum[i + 1] += weight[1] * h[i] + weight[3] * g[i], i = 0..n - 1;
+  /// `total` the same with h = g = 1. A null g counts as weight 0. n >= 1. Elements with weight 0 are not accessed.
+  void (*scatter)(const S* h, const S* g, int n, const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total);
+  /// x += motion_update(sum, total, limit), or -= with `inverse`. `shares` has motion_share() of totals below
+  /// kMotionShares.
+  bool (*update)(S* x, const std::int32_t* sum, const std::int32_t* total, int n, const std::int32_t* shares,
+                 std::int32_t limit, bool inverse);
+  /// bits[i] |= x[i].
+  void (*join)(const S* x, S* bits, int n);
 };
 
 struct MotionKernels {
   LiftKernels<std::int32_t> wide;
   LiftKernels<std::int16_t> narrow;
-  /// sum += weight_y[y] * weight_x[x] * p, p = a, or (a + b + 1) >> 1 if there is a b.
-  void (*accumulate)(const std::int32_t* a, std::ptrdiff_t a_stride, const std::int32_t* b, std::ptrdiff_t b_stride,
-                     int rows, int columns, const std::int32_t* weight_x, const std::int32_t* weight_y,
-                     std::int32_t* sum, std::ptrdiff_t sum_stride);
-  /// sum[i] += weight[0] * h[i] + weight[2] * g[i], sum[i + 1] += weight[1] * h[i] + weight[3] * g[i], i = 0..n - 1;
-  /// `total` the same with h = g = 1. A null g counts as weight 0. n >= 1. Elements with weight 0 are not accessed.
-  void (*scatter)(const std::int32_t* h, const std::int32_t* g, int n, const std::int32_t weight[4], std::int32_t* sum,
-                  std::int32_t* total);
-  /// x += motion_update(sum, total, limit), or -= with `inverse`. `shares` has motion_share() of totals below
-  /// kMotionShares.
-  void (*update)(std::int32_t* x, const std::int32_t* sum, const std::int32_t* total, int n, const std::int32_t* shares,
-                 std::int32_t limit, bool inverse);
   /// In place, floats to integers: clamp_round(x * gain) within kMotionLargest.
   void (*from_real)(void* x, int n, float gain);
   /// In place, integers with kMotionFraction fractional bits to floats of the same value.

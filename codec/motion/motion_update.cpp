@@ -14,6 +14,7 @@ constexpr std::int32_t kUnlimitedUpdate = 1 << 30;
 template <class S>
 MotionUpdater<S>::MotionUpdater(const LiftedComponent<S>& lifted)
     : lifted_(lifted),
+      kernels_(lifted.kernels.template of<S>()),
       limit_(lifted.differences ? kUnlimitedUpdate
                                 : motion_update_limit(lifted.component.fraction, lifted.component.bits)),
       scratch_(static_cast<std::size_t>(lifted.pool.threads())) {}
@@ -27,14 +28,14 @@ void MotionUpdater<S>::run(int level, bool inverse) {
   const int targets = (places.count + 2 * s - 1) / (2 * s) - first;
   const std::vector<FrameRuns> runs = find_runs(level);
   const int stripes = (lifted_.height() + kStripe - 1) / kStripe;
+  // A stripe of all frames before the next one: what two frames get differences from is in the cache for the second one.
   lifted_.pool.parallel_for(targets * stripes, [&](int i, int worker) {
-    const int t = (i / stripes + first) * 2 * s;
-    const int y0 = i % stripes * kStripe;
+    const int t = (i % targets + first) * 2 * s;
+    const int y0 = i / targets * kStripe;
     const int y1 = std::min(lifted_.height(), y0 + kStripe);
     Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
     const std::size_t samples = static_cast<std::size_t>(y1 - y0) * static_cast<std::size_t>(lifted_.width());
     scratch.sums.resize(std::max(scratch.sums.size(), 2 * samples));
-    if (LiftedComponent<S>::kNarrow) scratch.rows.resize(2 * static_cast<std::size_t>(lifted_.width()));
     scratch.changes.assign(static_cast<std::size_t>((lifted_.width() + kChunk - 1) / kChunk), 0);
     const Stripe stripe{y0, y1, scratch.sums.data(), scratch.sums.data() + samples, scratch};
     struct Source {
@@ -89,10 +90,7 @@ std::vector<std::uint8_t> MotionUpdater<S>::find_zeros(int high) const {
   for (int cy = 0; cy < rows; ++cy) {
     std::fill(any.begin(), any.end(), S{0});
     const int bottom = std::min(lifted_.height(), (cy + 1) * lifted_.cell_y);
-    for (int y = cy * lifted_.cell_y; y < bottom; ++y) {
-      const S* line = lifted_.row(high, y);
-      for (std::size_t x = 0; x < any.size(); ++x) any[x] = static_cast<S>(any[x] | line[x]);
-    }
+    for (int y = cy * lifted_.cell_y; y < bottom; ++y) kernels_.join(lifted_.row(high, y), any.data(), lifted_.width());
     for (int cx = 0; cx < columns; ++cx) {
       const auto begin = any.begin() + cx * lifted_.cell_x;
       const auto end = any.begin() + std::min(lifted_.width(), (cx + 1) * lifted_.cell_x);
@@ -206,43 +204,31 @@ void MotionUpdater<S>::scatter_run(int high, int y, const Run& run, const Stripe
                                     has_near && has_far ? far[0] : 0, has_near && has_far ? far[1] : 0};
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(to - stripe.y0) * lifted_.width();
     const int n = run.end - run.begin;
-    std::int32_t* const scratch = stripe.s.rows.data();
-    scatter_row(samples(high, has_near ? from : from - 1, run.begin, n, scratch),
-                has_near && has_far ? samples(high, from - 1, run.begin, n, scratch + n) : nullptr, n,
+    const auto samples = [&](int row) { return lifted_.row(high, row) + run.begin; };
+    scatter_row(samples(has_near ? from : from - 1), has_near && has_far ? samples(from - 1) : nullptr, n,
                 run.begin + (run.right >> 3), weight, stripe.sum + at, stripe.total + at);
   }
 }
 
-// n samples of a row, those of 16 bits in `scratch`.
+// LiftKernels::scatter() of n samples to position x and on, clipped to the picture.
 template <class S>
-const std::int32_t* MotionUpdater<S>::samples(int t, int y, int from, int n,
-                                              [[maybe_unused]] std::int32_t* scratch) const {
-  if constexpr (LiftedComponent<S>::kNarrow) {
-    lifted_.read(lifted_.row(t, y) + from, scratch, n);
-    return scratch;
-  } else {
-    return lifted_.row(t, y) + from;
-  }
-}
-
-// MotionKernels::scatter() of n samples to position x and on, clipped to the picture.
-template <class S>
-void MotionUpdater<S>::scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x,
-                                   const std::int32_t weight[4], std::int32_t* sum, std::int32_t* total) const {
+void MotionUpdater<S>::scatter_row(const S* h, const S* g, int n, int x, const std::int32_t weight[4],
+                                   std::int32_t* sum, std::int32_t* total) const {
+  const auto times = [](std::int32_t a, std::int32_t b) {
+    return static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b);
+  };
   const int beside = weight[1] != 0 || weight[3] != 0 ? 1 : 0;
   const int first = std::clamp(-x, 0, n);
   const int end = std::clamp(lifted_.width() - beside - x, first, n);
   if (end > first)
-    lifted_.kernels.scatter(h + first, g ? g + first : nullptr, end - first, weight, sum + x + first,
-                            total + x + first);
+    kernels_.scatter(h + first, g ? g + first : nullptr, end - first, weight, sum + x + first, total + x + first);
   // Samples next to the clipped ones may reach the picture with one of their weights.
   for (const int i : {first - 1, end})
     for (int k = 0; k < 2 && i >= 0 && i < n; ++k) {
       const int to = x + i + k;
       if (to < 0 || to >= lifted_.width()) continue;
-      const std::uint32_t from_g = g ? static_cast<std::uint32_t>(weight[2 + k]) * static_cast<std::uint32_t>(g[i]) : 0;
-      sum[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[to]) + from_g +
-                                          static_cast<std::uint32_t>(weight[k]) * static_cast<std::uint32_t>(h[i]));
+      const std::uint32_t from_g = g ? times(weight[2 + k], g[i]) : 0;
+      sum[to] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[to]) + from_g + times(weight[k], h[i]));
       total[to] = wrap_add(total[to], wrap_add(weight[k], g ? weight[2 + k] : 0));
     }
 }
@@ -258,18 +244,8 @@ void MotionUpdater<S>::apply(int t, const Stripe& stripe, bool inverse) const {
     for (const Span& span : stripe.s.spans) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y - stripe.y0) * lifted_.width() + span.begin;
       const int n = span.end - span.begin;
-      S* const row = lifted_.row(t, y) + span.begin;
-      const auto update = [&](std::int32_t* x) {
-        lifted_.kernels.update(x, stripe.sum + at, stripe.total + at, n, shares.data(), limit_, inverse);
-      };
-      if constexpr (LiftedComponent<S>::kNarrow) {
-        std::int32_t* const x = stripe.s.rows.data();
-        lifted_.read(row, x, n);
-        update(x);
-        lifted_.write(x, row, n);
-      } else {
-        update(row);
-      }
+      lifted_.note(kernels_.update(lifted_.row(t, y) + span.begin, stripe.sum + at, stripe.total + at, n, shares.data(),
+                                   limit_, inverse));
     }
 }
 

@@ -44,7 +44,6 @@ class MotionUpdater {
     std::vector<std::int32_t> sums;     // of differences, then of their weights
     std::vector<std::uint8_t> changes;  // by kChunk columns: whether a difference that is not zero arrives
     std::vector<Span> spans;            // the columns that change
-    std::vector<std::int32_t> rows;     // samples of 16 bits: two rows
   };
   static constexpr int kChunk = 32;
   /// Rows [y0, y1) of a low frame, with the sums of differences and of their weights.
@@ -64,12 +63,12 @@ class MotionUpdater {
   void find_spans(Scratch& s) const;
   void scatter_frame(int high, const FrameRuns& f, const Stripe& stripe) const;
   void scatter_run(int high, int y, const Run& run, const Stripe& stripe) const;
-  const std::int32_t* samples(int t, int y, int from, int n, std::int32_t* scratch) const;
-  void scatter_row(const std::int32_t* h, const std::int32_t* g, int n, int x, const std::int32_t weight[4],
-                   std::int32_t* sum, std::int32_t* total) const;
+  void scatter_row(const S* h, const S* g, int n, int x, const std::int32_t weight[4], std::int32_t* sum,
+                   std::int32_t* total) const;
   void apply(int t, const Stripe& stripe, bool inverse) const;
 
   const LiftedComponent<S>& lifted_;
+  const LiftKernels<S>& kernels_;
   const std::int32_t limit_;      // of the change by an update
   std::vector<Scratch> scratch_;  // by worker
 };
