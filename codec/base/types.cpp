@@ -193,7 +193,7 @@ MutableVolumeView Gop::plane(int component) {
   return view(component);
 }
 
-MutableVolumeView Gop::plane_frame(int component, int frame) {
+MutableVolumeView Gop::plane_frame(int component, int frame, const SampleAllocator& allocate) {
   require(!read_only_, ErrorKind::kBadArgument, "frames that are only to be read cannot be written");
   require(frame >= 0 && frame < capacity_, ErrorKind::kBadArgument, "frame " + std::to_string(frame) + " of a GOP");
   Plane& p = planes_.at(static_cast<std::size_t>(component));
@@ -203,7 +203,8 @@ MutableVolumeView Gop::plane_frame(int component, int frame) {
     p.frames.resize(p.own.size());
   }
   if (!p.own.empty() && !p.own[i]) {
-    p.own[i] = allocate_zeros(static_cast<std::size_t>(p.row_stride) * static_cast<std::size_t>(p.height));
+    const std::size_t bytes = static_cast<std::size_t>(p.row_stride) * static_cast<std::size_t>(p.height);
+    p.own[i] = allocate ? allocate(bytes) : allocate_zeros(bytes);
     p.frames[i] = p.own[i].get();
   }
   MutableVolumeView one = view(component);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/base/frame_pool.h"
 #include "codec/base/simd.h"
 #include "codec/cpu/component_groups.h"
 #include "codec/cpu/cpu_backend.h"
@@ -25,6 +26,20 @@
 namespace trivelet {
 
 namespace {
+
+// Bytes of a block of memory for frames in 16 bits: of one of the largest component, whose samples need a half of that,
+// or of several that are small, but not of most of a GOP.
+std::size_t pool_bytes(const StreamHeader& header, const Reduction& reduction) {
+  constexpr std::size_t kLeast = std::size_t{4} << 20;  // two huge pages
+  constexpr std::size_t kBlocks = 8;
+  const Shape shape = header.component_shape(0, header.gop_frames + 1);
+  const std::size_t frame = sizeof(std::int16_t) *
+                            static_cast<std::size_t>(low_length(shape.height, reduction.spatial)) *
+                            static_cast<std::size_t>(low_length(shape.width, reduction.spatial));
+  const std::size_t with_gaps = frame + frame / 128 + 1024;  // of the alignment of smaller frames
+  const std::size_t share = with_gaps * static_cast<std::size_t>(shape.frames) / kBlocks;
+  return std::max(with_gaps, std::min(kLeast, share));
+}
 
 class CpuDecoder final : public GopDecoder {
  public:
@@ -45,7 +60,10 @@ class CpuDecoder final : public GopDecoder {
     blocks_.set_damage(damage);
   }
 
-  bool pull(Gop& gop) override {
+  bool pull(Gop& gop) override { return pull(gop, false); }
+  bool exchange(Gop& gop) override { return pull(gop, true); }
+
+  bool pull(Gop& gop, bool may_exchange) {
     if (received_ && !received_->motion && says_nothing(*received_)) {
       fill(*received_, gop);
       ++number_;
@@ -57,7 +75,8 @@ class CpuDecoder final : public GopDecoder {
     if (in.only_keys)
       header_.lossless ? decode_keys<std::int32_t>(in, gop) : decode_keys<float>(in, gop);
     else if (in.motion && !header_.colour_transform)
-      header_.lossless ? decode_moving<std::int32_t>(in, gop) : decode_moving<float>(in, gop);
+      header_.lossless ? decode_moving<std::int32_t>(in, gop, may_exchange)
+                       : decode_moving<float>(in, gop, may_exchange);
     else
       header_.lossless ? decode_in_groups<std::int32_t>(in, gop) : decode_in_groups<float>(in, gop);
     return true;
@@ -122,7 +141,7 @@ class CpuDecoder final : public GopDecoder {
     describe(in, r, described_);
     gop.set_frames(described_.frames);
     keys_.begin(described_);
-    SpareFrames().swap(spare_);
+    frame_pool_.trim();
     const std::vector<Shape> shapes = shapes_of(r);
     // The dyadic layout visits a row several times, so patches must be written.
     std::vector<ZeroPatches> left_out;
@@ -176,26 +195,29 @@ class CpuDecoder final : public GopDecoder {
   }
 
   // Makes samples of one component of a GOP with motion after the other. Coefficients that are zero are not kept, and
-  // frames that are lifted have 16 bits where they can.
+  // frames that are lifted have 16 bits where they can. With `exchanges` samples take the place of frames.
   template <class T>
-  void decode_moving(const LayeredGop& in, Gop& gop) {
+  void decode_moving(const LayeredGop& in, Gop& gop, bool exchanges) {
     const Reduced r(headers_.of(in.motion.get()), reduction_, in.frames);
     describe(in, r, described_);
     gop.set_frames(described_.frames);
     keys_.begin(described_);
     release();
+    if (exchanges) gop.release();
+    const SampleAllocator allocate = [this](std::size_t bytes) { return frame_pool_.take(bytes); };
     for (int c = 0; c < static_cast<int>(header_.components.size()); ++c) {
       PatchStore<T> patches = blocks_.patches_of<T>(in, r, c);
       blocks_.decode(in, c, patches);
       if (r.frames == 0) continue;  // a reduced frame rate can leave no frame of a short GOP
       const StageTimer timer(transform_time_, pool_times());
-      const bool have_memory = std::as_const(gop).plane(c).data;
-      MotionFrames frames(patches.target().shape(), simd_, have_memory ? &spare_ : nullptr);
+      // Where samples were released by the caller, they need the room of frames.
+      const bool is_pooled = exchanges || std::as_const(gop).plane(c).data;
+      MotionFrames frames(patches.target().shape(), simd_, is_pooled ? &frame_pool_ : nullptr);
       inverse_space(in, r, c, patches, frames);
       if (in.no_samples)
         motion_.inverse_time(frames, c, *in.motion, r.reduction, keys_.of(described_));
       else
-        motion_.inverse(frames, c, *in.motion, r.reduction, keys_.of(described_), gop);
+        motion_.inverse(frames, c, *in.motion, r.reduction, keys_.of(described_), gop, exchanges ? allocate : nullptr);
     }
     keys_.end(described_);
   }
@@ -277,9 +299,10 @@ class CpuDecoder final : public GopDecoder {
       const Field<T> field = packed_field(memory.data(), {1, shape.height, shape.width});
       const ZeroPatches left_out = patches.take(t, field);
       inverse_transform<T>(field, d, pool, simd_, {}, &left_out);
-      frames.set(t, as_integers(field).data, [&](std::int32_t* part, int n) {
-        if constexpr (std::is_floating_point_v<T>) motion_kernels(simd_).from_real(part, n, gain);
-      });
+      if constexpr (std::is_floating_point_v<T>)
+        frames.set(t, field.data, gain);
+      else
+        frames.set(t, field.data);
     };
     const int first = first_place(in.motion->places.key);
     for (int t = 0; t < first; ++t) frames.set_zero(t);
@@ -354,8 +377,8 @@ class CpuDecoder final : public GopDecoder {
   GopBlockDecoder blocks_;
   MotionTransform motion_;
   DecodedKeys keys_{header_};
-  std::uint64_t number_ = 0;  // GOPs decoded so far
-  SpareFrames spare_;         // where samples have memory of their own, and do not take the place of frames
+  std::uint64_t number_ = 0;                               // GOPs decoded so far
+  FramePool frame_pool_{pool_bytes(header_, reduction_)};  // of frames that are lifted, and of samples
   ComponentGroups groups_;
   LargeVector<float> real_low_;  // of strips
   LargeVector<std::int32_t> integer_low_;

@@ -277,28 +277,33 @@ void MotionTransform::inverse_time(MotionFrames& frames, int component, const Go
 }
 
 void MotionTransform::inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
-                              const MotionKeys& keys, Gop& gop) {
+                              const MotionKeys& keys, Gop& gop, const SampleAllocator& allocate) {
   inverse_time(frames, component, motion, reduction, keys);
   const SimdLevel simd = resolve_simd(simd_);
   const PixelFormat& f = header_.video.format;
   const std::int32_t offset = header_.components[static_cast<std::size_t>(component)].offset;
+  const int fraction = header_.lossless ? 0 : kMotionFraction;
   const int uncoded = first_place(motion.places.key);
   const int width = frames.shape().width, height = frames.shape().height;
+  const bool is_narrow = frames.is_narrow();
   std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(pool_.threads()));
   // Frames are freed when their samples are made, whose memory may come frame by frame.
   for (int first = uncoded; first < frames.shape().frames; first += kFramesAtOnce) {
     const int count = std::min(kFramesAtOnce, frames.shape().frames - first);
     std::array<MutableVolumeView, kFramesAtOnce> samples;
     for (int t = 0; t < count; ++t)
-      samples[static_cast<std::size_t>(t)] = gop.plane_frame(component, first - uncoded + t);
-    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format_index(samples[0])];
+      samples[static_cast<std::size_t>(t)] = gop.plane_frame(component, first - uncoded + t, allocate);
+    const int format = format_index(samples[0]);
+    const StoreKernel<std::int32_t> store = dwt_kernels<std::int32_t>(simd).store[format];
     pool_.parallel_for(count * height, [&](int i, int worker) {
+      const int t = first + i / height, y = i % height;
+      std::byte* const to = samples[static_cast<std::size_t>(i / height)].row(0, y);
+      if (is_narrow) return frames.store_row(t, y, format, fraction, offset, lowest_sample(f), highest_sample(f), to);
       std::vector<std::int32_t>& row = rows[static_cast<std::size_t>(worker)];
       row.resize(static_cast<std::size_t>(width));
-      frames.read_row(first + i / height, i % height, row.data());
-      if (!header_.lossless) motion_kernels(simd).round(row.data(), width);
-      store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f),
-            samples[static_cast<std::size_t>(i / height)].row(0, i % height), width);
+      frames.read_row(t, y, row.data());
+      if (fraction > 0) motion_kernels(simd).round(row.data(), width);
+      store(row.data(), 1.0f, offset, lowest_sample(f), highest_sample(f), to, width);
     });
     for (int t = first; t < first + count; ++t) frames.release(t);
   }

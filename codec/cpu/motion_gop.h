@@ -81,9 +81,10 @@ class MotionTransform {
   /// all levels, that is the low key alone.
   void inverse_time(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
                     const MotionKeys& keys);
-  /// The same, and makes samples of them, which frees them. Not for components of a colour transform.
+  /// The same, and makes samples of them, which frees them. Not for components of a colour transform. `allocate`: for
+  /// samples that were released, see Gop::plane_frame().
   void inverse(MotionFrames& frames, int component, const GopMotion& motion, const Reduction& reduction,
-               const MotionKeys& keys, Gop& gop);
+               const MotionKeys& keys, Gop& gop, const SampleAllocator& allocate);
   /// Adds to `sum` the squared error of these samples, for the components from `first` on, one per field. Components of
   /// a colour transform come all three at once. Overwrites the fields. `sum` holds the errors of the components before.
   template <class T>

@@ -179,8 +179,9 @@ class Gop {
   VolumeView plane(int component) const;
   MutableVolumeView plane(int component);
   /// One frame of a plane for writing, 0 <= frame < capacity(). Of samples that were released, memory for this frame
-  /// alone is allocated; plane() then allocates that of the other frames one by one. One thread at a time may call it.
-  MutableVolumeView plane_frame(int component, int frame);
+  /// alone is allocated, by `allocate` or else on the heap and zeroed; plane() then allocates that of the other frames
+  /// one by one. One thread at a time may call it.
+  MutableVolumeView plane_frame(int component, int frame, const SampleAllocator& allocate = nullptr);
   /// Whether the first frame begins a scene; if so, nothing is predicted from the GOP before.
   bool begins_scene() const { return begins_scene_; }
   void set_begins_scene(bool begins) { begins_scene_ = begins; }

@@ -93,6 +93,19 @@ TEST_F(MemoryWithMotion, SamplesTakeThePlaceOfFrames) {
   EXPECT_LT(most_of(0, true), most_of(0, false) + kSamples / 3) << "frames of 16 bits are freed for samples";
 }
 
+// Of two GOPs the second one is decoded into what the first one left.
+TEST_F(MemoryWithMotion, SamplesThatAreExchangedTakeThePlaceOfFrames) {
+  const auto most_of_both = [&](bool exchanges) {
+    MemorySource source(stream_.data(), stream_.size());
+    Decoder decoder(source, one_by_one());
+    Gop gop = decoder.make_gop();
+    return most_during([&] {
+      for (int i = 0; i < 2; ++i) EXPECT_TRUE(exchanges ? decoder.exchange(gop) : decoder.pull(gop));
+    });
+  };
+  EXPECT_LT(most_of_both(true), most_of_both(false) + kSamples / 3) << "before, samples had memory of their own";
+}
+
 TEST_F(MemoryWithMotion, NothingIsHeldForSamplesThatAreNotWanted) {
   ASSERT_EQ(info_of(stream_).gops.at(1).key, GopKey::kOpen);
   EXPECT_LT(most_of(kFrames, true), most_of(kFrames, false) + kSamples / 3);
