@@ -1,5 +1,5 @@
 // trivelet decode: a .tvl stream, or a part of it, back into video. A thread decodes the next GOP while this one is
-// written.
+// written, unless there is to be one thread.
 
 #include <spdlog/fmt/fmt.h>
 
@@ -138,13 +138,16 @@ void write_frames(DecodeJob& job) {
   } else if (job.sharing == Sharing::kInTurns) {
     decode_in_turns(job, write);
   } else {
+    // With one thread nothing is decoded meanwhile, so that the samples of one GOP are in memory, not of two.
+    const bool alone = job.common.threads == 1 && !job.backend;
     Prefetch gops([&] { return decoder.make_gop(); }, 2,
                   [&](Gop& gop) {
                     const ScopeTimer timer(job.seconds_decoding);
                     return decoder.exchange(gop);
-                  });
+                  },
+                  alone);
     while (const Gop* gop = gops.next()) write(*gop);
-    job.seconds_waiting = gops.seconds_waited();
+    job.seconds_waiting = alone ? job.seconds_decoding : gops.seconds_waited();
   }
   progress.finish();
 }
