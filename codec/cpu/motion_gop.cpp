@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec/base/squared_error.h"
+#include "codec/motion/field_frames.h"
 #include "codec/motion/motion_field.h"
 #include "codec/motion/motion_kernels.h"
 #include "codec/motion/motion_lift.h"
@@ -173,21 +174,15 @@ std::shared_ptr<GopMotion> MotionTransform::search(const Gop& gop, const MotionP
 void MotionTransform::forward(const GopMotion& motion, int component, const MotionKeys& keys, bool real,
                               std::vector<std::int32_t>* low) {
   const Field<std::int32_t> field = loaded_[static_cast<std::size_t>(component)];
-  const MotionKernels& kernels = motion_kernels(resolve_simd(simd_));
-  const int width = field.shape.width, height = field.shape.height;
-  const auto for_rows = [&](const auto& body) {
-    pool_.parallel_for(field.shape.frames * height, [&](int i, int) { body(field.row(i / height, i % height)); });
-  };
-  if (real) for_rows([&](std::int32_t* x) { kernels.widen(x, width); });
-  forward_motion(field, motion, this->component(component, real), borders(keys, motion, component), pool_, simd_);
+  MotionBorders wide = borders(keys, motion, component);
+  wide.narrow_before = nullptr, wide.narrow_own = nullptr, wide.narrow_low_key = nullptr;
+  FieldFrames frames(field, real ? kMotionFraction : 0, pool_, simd_);
+  forward_motion(frames, motion, this->component(component, real), wide, pool_, simd_);
   if (low) low->clear();
-  for (int i = 0; low && i < motion.places.keys(); ++i) {
-    const std::int32_t* const frame = field.row(motion.places.key_place(i), 0);
-    low->insert(low->end(), frame, frame + field.frame_stride);
-  }
+  for (int i = 0; low && i < motion.places.keys(); ++i) frames.append(motion.places.key_place(i), *low);
+  real ? frames.make_real() : frames.widen();
   if (motion.places.key != GopKey::kFirst)
     std::fill_n(field.data, static_cast<std::size_t>(field.frame_stride), 0);  // place 0 is not coded
-  if (real) for_rows([&](std::int32_t* x) { kernels.to_real(x, width); });
 }
 
 void MotionTransform::correlate(const Field<float>& field, const GopMotion& motion, int component) const {

@@ -2,9 +2,11 @@
 #include "codec/motion/motion_lift.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "codec/motion/field_frames.h"
 #include "codec/motion/lifted_component.h"
 #include "codec/motion/motion_frames.h"
 #include "codec/motion/motion_predict.h"
@@ -79,6 +81,7 @@ class KeyPassing {
   void keep_key(std::size_t l) {
     std::vector<std::int32_t>& wide = (*borders_.own)[l];
     if constexpr (LiftedComponent<S>::kNarrow) {
+      if (!borders_.narrow_own) return keep_rows(wide);
       std::vector<std::int32_t>().swap(wide);
       keep_rows((*borders_.narrow_own)[l]);
     } else {
@@ -86,10 +89,16 @@ class KeyPassing {
       keep_rows(wide);
     }
   }
-  void keep_rows(std::vector<S>& to) {
+  template <class To>
+  void keep_rows(std::vector<To>& to) {
     to.resize(row_samples() * static_cast<std::size_t>(lifted_.height()));
-    for (int y = 0; y < lifted_.height(); ++y)
-      std::copy_n(lifted_.row(lifted_.motion.places.count - 1, y), row_samples(), to.data() + row_at(y));
+    for (int y = 0; y < lifted_.height(); ++y) {
+      const S* const from = lifted_.row(lifted_.motion.places.count - 1, y);
+      if constexpr (std::is_same_v<S, To>)
+        std::copy_n(from, row_samples(), to.data() + row_at(y));
+      else
+        lifted_.read(from, to.data() + row_at(y), lifted_.width());
+    }
   }
 
   // Adds the error of the own key frame to place 0 with the signs of a chessboard. With equal signs the two errors
@@ -124,14 +133,16 @@ class MotionLift {
             "motion of another number of frames than the field's");
   }
 
-  void forward() {
-    for (int l = lifted_.dropped; l < levels(); ++l) {
-      keys_.pass(l);
-      predictor_.run(l, false);
-      updater_.run(l, false);
-    }
+  /// The steps from `first` on. Returns the number of the step whose result 16 bits do not hold, which is undone: it
+  /// and those after it remain. forward_steps() if there is none.
+  int forward(int first = 0) {
+    for (int step = first; step < forward_steps(); ++step)
+      if (!forward_step(step)) return step;
     keys_.keep_coarser();
+    return forward_steps();
   }
+  /// Of each level from the finest the key frames, the prediction and the update.
+  int forward_steps() const { return 3 * std::max(0, levels() - lifted_.dropped); }
 
   /// The steps of the inverse from `first` on. Returns the number of the step whose result 16 bits do not hold, which
   /// is undone: it and those after it remain. steps() if there is none.
@@ -155,6 +166,22 @@ class MotionLift {
 
  private:
   int levels() const { return lifted_.motion.places.levels; }
+
+  // False where it overflowed and was undone.
+  bool forward_step(int step) {
+    const int level = lifted_.dropped + step / 3;
+    switch (step % 3) {
+      case 0: keys_.pass(level); break;
+      case 1:
+        predictor_.run(level, false);
+        if (lifted_.overflows) predictor_.run(level, true);
+        break;
+      default:
+        updater_.run(level, false);
+        if (lifted_.overflows) updater_.run(level, true);
+    }
+    return !lifted_.overflows;
+  }
 
   // False where it overflowed and was undone.
   bool inverse_keys() {
@@ -214,11 +241,19 @@ MotionLift<std::int32_t> lift_of(const Field<std::int32_t>& field, const GopMoti
           dropped,          differences,      borders,     pool,   simd};
 }
 
-template <class S>
-MotionLift<S> lift_of(MotionFrames& frames, const GopMotion& motion, const MotionComponent& component, int dropped,
+template <class S, class Frames>
+MotionLift<S> lift_of(Frames& frames, const GopMotion& motion, const MotionComponent& component, int dropped,
                       const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
-  return {
-      frames.frames<S>(), frames.shape().width, frames.shape(), motion, component, dropped, false, borders, pool, simd};
+  return {frames.template frames<S>(),
+          frames.shape().width,
+          frames.shape(),
+          motion,
+          component,
+          dropped,
+          false,
+          borders,
+          pool,
+          simd};
 }
 
 }  // namespace
@@ -226,6 +261,18 @@ MotionLift<S> lift_of(MotionFrames& frames, const GopMotion& motion, const Motio
 void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
                     const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
   lift_of(field, motion, component, 0, false, borders, pool, simd).forward();
+}
+
+void forward_motion(FieldFrames& frames, const GopMotion& motion, const MotionComponent& component,
+                    const MotionBorders& borders, ThreadPool& pool, SimdLevel simd) {
+  int step = 0;
+  if (frames.is_narrow()) {
+    MotionLift<std::int16_t> narrow = lift_of<std::int16_t>(frames, motion, component, 0, borders, pool, simd);
+    step = narrow.forward();
+    if (step == narrow.forward_steps()) return;
+  }
+  frames.widen();
+  lift_of<std::int32_t>(frames, motion, component, 0, borders, pool, simd).forward(step);
 }
 
 void inverse_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,

@@ -19,6 +19,7 @@
 
 namespace trivelet {
 
+class FieldFrames;
 class MotionFrames;
 
 struct MotionComponent {
@@ -54,6 +55,10 @@ struct MotionBorders {
 /// In place: samples minus offset become low and high frames, interleaved as in dwt.h. If the key is the last frame,
 /// the result at place 0 is undefined.
 void forward_motion(const Field<std::int32_t>& field, const GopMotion& motion, const MotionComponent& component,
+                    const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
+
+/// The same for frames whose integers are as small as their numbers allow. `borders` has states in 32 bits.
+void forward_motion(FieldFrames& frames, const GopMotion& motion, const MotionComponent& component,
                     const MotionBorders& borders, ThreadPool& pool, SimdLevel simd);
 
 /// Undoes forward_motion(). The `dropped` finest levels are left out: frame i of the field is that of place i *

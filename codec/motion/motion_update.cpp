@@ -28,7 +28,7 @@ void MotionUpdater<S>::run(int level, bool inverse) {
   const int targets = (places.count + 2 * s - 1) / (2 * s) - first;
   const std::vector<FrameRuns> runs = find_runs(level);
   const int stripes = (lifted_.height() + kStripe - 1) / kStripe;
-  // A stripe of all frames before the next one: what two frames get differences from is in the cache for the second one.
+  // A stripe of all frames before the next one: differences that two frames get are in the cache for the second one.
   lifted_.pool.parallel_for(targets * stripes, [&](int i, int worker) {
     const int t = (i % targets + first) * 2 * s;
     const int y0 = i / targets * kStripe;

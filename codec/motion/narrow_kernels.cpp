@@ -329,7 +329,7 @@ inline bool any_sign(const U& v) {
 // x -= p(strip, y, column), or += with kAdd, by strips of columns. A sum that 16 bits do not hold has another sign than
 // both numbers, such a difference another sign than x where p has, too.
 template <bool kAdd, class P>
-inline bool lift_with(std::int16_t* x, Index x_stride, int rows, int columns, const P& p) {
+inline bool lift_narrow_with(std::int16_t* x, Index x_stride, int rows, int columns, const P& p) {
   bool fits = true;
   in_short_strips(columns, [&](auto of, int at) {
     using U = typename decltype(of)::U;
@@ -346,13 +346,14 @@ inline bool lift_with(std::int16_t* x, Index x_stride, int rows, int columns, co
   return fits;
 }
 template <class P>
-inline bool lift_with(std::int16_t* x, Index x_stride, int rows, int columns, bool add, const P& p) {
-  return add ? lift_with<true>(x, x_stride, rows, columns, p) : lift_with<false>(x, x_stride, rows, columns, p);
+inline bool lift_narrow_with(std::int16_t* x, Index x_stride, int rows, int columns, bool add, const P& p) {
+  return add ? lift_narrow_with<true>(x, x_stride, rows, columns, p)
+             : lift_narrow_with<false>(x, x_stride, rows, columns, p);
 }
 
 bool lift(std::int16_t* x, Index x_stride, const std::int16_t* p, Index p_stride, int rows, int columns, int shift,
           bool add) {
-  return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
+  return lift_narrow_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
     using U = typename decltype(of)::U;
     using S = typename decltype(of)::S;
     return (U)((S)load_bits<U>(p + y * p_stride + at) >> shift);
@@ -361,7 +362,7 @@ bool lift(std::int16_t* x, Index x_stride, const std::int16_t* p, Index p_stride
 
 bool lift_mean(std::int16_t* x, Index x_stride, const std::int16_t* a, Index a_stride, const std::int16_t* b,
                Index b_stride, int rows, int columns, int shift, bool add) {
-  return lift_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
+  return lift_narrow_with(x, x_stride, rows, columns, add, [=](auto of, int y, int at) {
     using U = typename decltype(of)::U;
     using S = typename decltype(of)::S;
     const U v = load_bits<U>(a + y * a_stride + at), w = load_bits<U>(b + y * b_stride + at);

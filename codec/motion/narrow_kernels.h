@@ -29,8 +29,8 @@ struct NarrowKernels {
                     const std::int16_t* b, std::ptrdiff_t b_stride, int rows, int columns, int shift, bool add);
   /// MotionKernels::from_real() to 16 bits. False if they do not hold a result; `out` is undefined then.
   bool (*from_real)(const float* in, std::int16_t* out, int n, float gain);
-  /// Rounds `fraction` fractional bits away, adds the offset, limits samples to [min_sample, max_sample] and writes them.
-  /// Index: format_index() of dwt_kernels.h.
+  /// Rounds `fraction` fractional bits away, adds the offset, limits samples to [min_sample, max_sample] and writes
+  /// them. Index: format_index() of dwt_kernels.h.
   void (*store[4])(const std::int16_t* in, int fraction, std::int32_t offset, std::int32_t min_sample,
                    std::int32_t max_sample, std::byte* samples, int n);
 };

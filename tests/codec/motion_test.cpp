@@ -8,6 +8,7 @@
 #include <random>
 
 #include "codec/base/simd.h"
+#include "codec/motion/field_frames.h"
 #include "codec/motion/motion_field.h"
 #include "codec/motion/motion_frames.h"
 #include "codec/motion/motion_lift.h"
@@ -189,6 +190,56 @@ TEST(MotionLift, FramesOf16BitsGiveTheSame) {
   EXPECT_GT(stayed, 10);
   EXPECT_GT(widened, 10);
   EXPECT_GT(wide, 5);
+}
+
+// Samples that 16 bits hold to the end, at first or never are lifted as in 32 bits, and so are the key frames of GOPs in
+// turn, in the memory of the coefficients.
+TEST(MotionLift, FieldsOf16BitsGiveTheSame) {
+  std::mt19937 random(17);
+  ThreadPool pool(3);
+  int stayed = 0, widened = 0, wide = 0;
+  for (int round = 0; round < 160; ++round) {
+    constexpr int kLevels = 3;
+    const int frames = 1 + static_cast<int>(random() % 9), scale = static_cast<int>(random() % 3);
+    const int width = 1 + static_cast<int>(random() % 90), height = 1 + static_cast<int>(random() % 50);
+    const int fraction = random() % 2 == 0 ? 0 : kMotionFraction;
+    const MotionComponent c{0, {scale, scale}, fraction, 8};
+    const auto limit = static_cast<std::int32_t>((fraction > 0 ? 60 : 1000) << random() % 9);
+    KeyStates keys(kLevels + 1), other_keys(kLevels + 1);
+    bool follows = false;
+    for (int gop = 0; gop < 3; ++gop) {
+      const std::vector<GopKey> possible = keys_of(frames, kLevels);
+      const MotionPlaces places(frames, follows ? GopKey::kOpen : possible[random() % possible.size()], kLevels);
+      const GopMotion m = random_motion(places, width << scale, height << scale, Vectors::kSmall, random);
+      Volume v({places.count, height, width}, 8, 0, random);
+      for (auto& x : v.samples) x = std::uniform_int_distribution<std::int32_t>(-limit, limit)(random);
+      Volume other = v;
+      for (auto& x : v.samples) x *= 1 << fraction;
+      const auto before = [&](KeyStates& of) { return follows ? &of : nullptr; };
+      forward_motion(v.field(), m, c, {before(keys), &keys, nullptr}, pool, SimdLevel::kScalar);
+      const SimdLevel simd = round % 3 == 0 ? SimdLevel::kScalar : round % 3 == 1 ? SimdLevel::kAvx2 : SimdLevel::kBest;
+      FieldFrames small(other.field(), fraction, pool, simd);
+      const bool was_narrow = small.is_narrow();
+      forward_motion(small, m, c, {before(other_keys), &other_keys, nullptr}, pool, simd);
+      ++(small.is_narrow() ? stayed : was_narrow ? widened : wide);
+      std::vector<std::int32_t> last;
+      small.append(places.count - 1, last);
+      ASSERT_TRUE(std::equal(last.begin(), last.end(), v.field().row(places.count - 1, 0)));
+      if (round % 2 == 0) {
+        small.widen();
+        ASSERT_EQ(other.samples, v.samples) << "limit " << limit;
+      } else {
+        small.make_real();
+        for (std::size_t i = 0; i < v.samples.size(); ++i)
+          ASSERT_EQ(std::bit_cast<float>(other.samples[i]), static_cast<float>(v.samples[i]) / 16.0f);
+      }
+      ASSERT_EQ(other_keys, keys) << "limit " << limit;
+      follows = places.ends_with_key();
+    }
+  }
+  EXPECT_GT(stayed, 20);
+  EXPECT_GT(widened, 20);
+  EXPECT_GT(wide, 20);
 }
 
 // Regions that move alike, with whole samples and quarters, and cells of their own among them.
