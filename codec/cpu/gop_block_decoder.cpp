@@ -66,36 +66,60 @@ void GopBlockDecoder::decode(const LayeredGop& in, int c, PatchStore<T>& patches
   const Shape shape{target.shape().frames, side, side};
   std::vector<LargeVector<T>> memory(static_cast<std::size_t>(pool_.threads()));
   pool_.parallel_for(grid.blocks(), [&](int k, int worker) {
+    const Task task{c, k / grid.columns(), k % grid.columns()};
+    if (header_.profile == Profile::kDense && pack_block(in, task, worker, steps, patches)) return;
     LargeVector<T>& own = memory[static_cast<std::size_t>(worker)];
     own.resize(shape.samples());
     const BlockMemory<T> block{packed_field(own.data(), shape), true, &patches};
-    const Task task{c, k / grid.columns(), k % grid.columns()};
-    decode_block<T>(in, task, worker, target, steps, block, &patches.zeros());
+    if (header_.profile == Profile::kDense)
+      BlockDecoder::clear(grid, target, task.by, task.bx, block, &patches.zeros());
+    else
+      decode_block<T>(in, task, worker, target, steps, block, &patches.zeros());
     patches.add(task.by, task.bx, block);
   });
+}
+
+// Calls decode(segments); returns false for a block whose damage was noted.
+template <class F>
+bool GopBlockDecoder::is_intact(const LayeredGop& in, const Task& task, const F& decode) {
+  const auto& component = in.components[static_cast<std::size_t>(task.component)];
+  try {
+    decode(component.blocks[static_cast<std::size_t>(task.by * component.grid->columns() + task.bx)]);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+    const std::lock_guard lock(damage_mutex_);
+    damage_->push_back("component " + std::to_string(task.component) + ", " + e.what());
+    return false;
+  }
 }
 
 template <class T>
 void GopBlockDecoder::decode_block(const LayeredGop& in, const Task& task, int worker, const SubbandTable& target,
                                    const StepTable& steps, const BlockMemory<T>& memory, ZeroPatches* left_out) {
   const auto [c, by, bx] = task;
-  const auto& component = in.components[static_cast<std::size_t>(c)];
-  const BlockGrid& grid = *component.grid;
-  const auto& segments = component.blocks[static_cast<std::size_t>(by * grid.columns() + bx)];
+  const BlockGrid& grid = *in.components[static_cast<std::size_t>(c)].grid;
   const StepTable* step = header_.lossless ? nullptr : &steps;
-  try {
-    if (header_.profile == Profile::kDense)
-      dense_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane,
+  const auto with = [&](const auto& decoders, const std::vector<LayeredSegment>& segments) {
+    decoders[static_cast<std::size_t>(worker)]->decode(grid, target, task.by, task.bx, segments, in.stop_plane,
                                                        header_.centroid, step, memory, left_out);
-    else
-      fast_[static_cast<std::size_t>(worker)]->decode(grid, target, by, bx, segments, in.stop_plane, header_.centroid,
-                                                      step, memory, left_out);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kBadStream || !damage_) throw;
+  };
+  if (!is_intact(in, task, [&](const std::vector<LayeredSegment>& segments) {
+        header_.profile == Profile::kDense ? with(dense_, segments) : with(fast_, segments);
+      }))
     BlockDecoder::clear(grid, target, by, bx, memory, left_out);
-    const std::lock_guard lock(damage_mutex_);
-    damage_->push_back("component " + std::to_string(c) + ", " + e.what());
-  }
+}
+
+// A block of the dense profile to what is not zero.
+template <class T>
+bool GopBlockDecoder::pack_block(const LayeredGop& in, const Task& task, int worker, const StepTable& steps,
+                                 PatchStore<T>& patches) {
+  return is_intact(in, task, [&](const std::vector<LayeredSegment>& segments) {
+    dense_[static_cast<std::size_t>(worker)]->decode(*in.components[static_cast<std::size_t>(task.component)].grid,
+                                                     patches.target(), task.by, task.bx, segments, in.stop_plane,
+                                                     header_.centroid, header_.lossless ? nullptr : &steps,
+                                                     static_cast<PackedSink<T>&>(patches), patches.zeros());
+  });
 }
 
 template void GopBlockDecoder::decode(const LayeredGop&, const Reduced&, int, const std::vector<Field<float>>&,

@@ -65,6 +65,10 @@ class GopBlockDecoder {
     int component, by, bx;
   };
   StepTable steps_of(const LayeredGop& in, int c) const;
+  template <class F>
+  bool is_intact(const LayeredGop& in, const Task& task, const F& decode);
+  template <class T>
+  bool pack_block(const LayeredGop& in, const Task& task, int worker, const StepTable& steps, PatchStore<T>& patches);
   template <class T>
   void decode_block(const LayeredGop& in, const Task& task, int worker, const SubbandTable& target,
                     const StepTable& steps, const BlockMemory<T>& memory, ZeroPatches* left_out);

@@ -87,11 +87,7 @@ void PatchStore<T>::add(int by, int bx, const BlockMemory<T>& memory) {
       std::uint32_t* end = mask + masks;
       for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; x += 32) end = pack(from.row(t, y) + x, std::min(32, width - x), *mask++, end);
-      Frame& frame = frames_[static_cast<std::size_t>(band.frame_origin + t * band.frame_step)];
-      const auto words = static_cast<std::size_t>(end - packed.data());
-      std::uint32_t* const to = frame.allocate(words);
-      std::copy_n(packed.data(), words, to);
-      frame.patches[patch(band, by, bx)] = to;
+      add(band, t, by, bx, packed.data(), static_cast<std::size_t>(end - packed.data()));
     }
   }
 }
@@ -104,6 +100,15 @@ void PatchStore<T>::add(const Subband& band, int frame_of_band, int by, int bx, 
   std::memcpy(to, words.data(), words.size() * sizeof words[0]);
   std::transform(coefficients, coefficients + count, to + 2 * words.size(),
                  [](T value) { return std::bit_cast<std::uint32_t>(value); });
+  frame.patches[patch(band, by, bx)] = to;
+}
+
+template <class T>
+void PatchStore<T>::add(const Subband& band, int frame_of_band, int by, int bx, const std::uint32_t* packed,
+                        std::size_t words) {
+  Frame& frame = frames_[static_cast<std::size_t>(band.frame_origin + frame_of_band * band.frame_step)];
+  std::uint32_t* const to = frame.allocate(words);
+  std::copy_n(packed, words, to);
   frame.patches[patch(band, by, bx)] = to;
 }
 

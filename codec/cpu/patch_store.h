@@ -1,7 +1,7 @@
 // The coefficients of a component between its code blocks, which are decoded in any order, and the inverse spatial
 // transform, which takes frame by frame. Of a patch that is not zero, values that are not zero are kept, and which ones
-// they are: of a film at a usual rate a small part of all coefficients is there. The fast profile gives patches without
-// zeros itself (TileSink).
+// they are: of a film at a usual rate a small part of all coefficients is there. The decoders give
+// patches without zeros themselves (TileSink, PackedSink).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "codec/entropy/dense/packed_patch.h"
 #include "codec/transform/tree.h"
 #include "codec/transform/zero_patches.h"
 
@@ -17,7 +18,7 @@ namespace trivelet {
 
 /// T: float or std::int32_t.
 template <class T>
-class PatchStore final : public TileSink<T> {
+class PatchStore final : public TileSink<T>, public PackedSink<T> {
  public:
   /// For a component whose blocks are decoded to `target`, as of BlockDecoder::decode (t+2D). `tiles`: the decoder
   /// gives them.
@@ -31,6 +32,8 @@ class PatchStore final : public TileSink<T> {
   void add(int by, int bx, const BlockMemory<T>& memory);
   void add(const Subband& band, int frame_of_band, int by, int bx, const std::vector<std::uint64_t>& words,
            const T* coefficients, std::size_t count) override;
+  void add(const Subband& band, int frame_of_band, int by, int bx, const std::uint32_t* packed,
+           std::size_t words) override;
   /// Writes a frame to the one frame of `field`, without the patches that the result has, and frees it. Threads may
   /// take different frames at once.
   ZeroPatches take(int frame, const Field<T>& field);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "codec/base/stream_header.h"
 #include "codec/entropy/dense/dense.h"
 #include "codec/entropy/dense/dense_block.h"
+#include "codec/entropy/dense/packed_patch.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/entropy/fast/zerotree.h"
 #include "tests/support/fields.h"
@@ -141,6 +143,28 @@ std::vector<std::uint8_t> head(const CodedBlock& b, const PassTable& t, std::siz
           b.bytes.begin() + static_cast<std::ptrdiff_t>(b.offset[s] + n)};
 }
 
+// Writes packed patches to a field.
+template <class T>
+class Unpacking final : public PackedSink<T> {
+ public:
+  Unpacking(const BlockGrid& grid, const Field<T>& field) : grid_(grid), field_(field) {}
+  void add(const Subband& band, int frame_of_band, int by, int bx, const std::uint32_t* packed,
+           std::size_t words) override {
+    const Field<T> to = patch_view(grid_, by, bx, field_, band);
+    const auto masks = static_cast<std::size_t>((to.shape.width + 31) / 32);
+    const std::uint32_t* value = packed + masks * static_cast<std::size_t>(to.shape.height);
+    for (int y = 0; y < to.shape.height; ++y)
+      for (int x = 0; x < to.shape.width; ++x)
+        if (packed[static_cast<std::size_t>(y) * masks + static_cast<std::size_t>(x / 32)] >> x % 32 & 1)
+          to.row(frame_of_band, y)[x] = std::bit_cast<T>(*value++);
+    EXPECT_EQ(value, packed + words);
+  }
+
+ private:
+  const BlockGrid& grid_;
+  const Field<T> field_;
+};
+
 // Decodes everything with the cut of segment s of block i given by cut_of(i, s) and compares with the definition.
 template <class T, class F>
 void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const StepTable& steps,
@@ -149,6 +173,9 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
   Volume<T> out(target.shape(), kOld);
   const bool leaves_out = target.decomposition().layout == Layout::kT2d;
   ZeroPatches left_out(grid, target);
+  Volume<T> unpacked(target.shape(), 0);
+  ZeroPatches not_packed(grid, target);
+  Unpacking<T> sink(grid, unpacked.field);
   DenseDecoder decoder;
   const std::size_t n = coded.blocks[0].top.size();
   std::vector<std::vector<int>> cuts;
@@ -169,8 +196,19 @@ void check(const BlockGrid& grid, const Volume<T>& v, const Coded& coded, const 
     }
     decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(),
                       segments, 0, centroid, steps_for(v.field, steps), {out.field}, leaves_out ? &left_out : nullptr);
+    if (leaves_out)
+      decoder.decode<T>(grid, target, static_cast<int>(i) / grid.columns(), static_cast<int>(i) % grid.columns(),
+                        segments, 0, centroid, steps_for(v.field, steps), sink, not_packed);
   }
-  if (leaves_out) test::write_zeros(left_out, out.field, target.decomposition().spatial_levels);
+  if (leaves_out) {
+    test::write_zeros(left_out, out.field, target.decomposition().spatial_levels);
+    test::write_zeros(not_packed, unpacked.field, target.decomposition().spatial_levels);
+    for (int t = 0; t < out.field.shape.frames; ++t)
+      for (int y = 0; y < out.field.shape.height; ++y)
+        ASSERT_TRUE(
+            std::equal(out.field.row(t, y), out.field.row(t, y) + out.field.shape.width, unpacked.field.row(t, y)))
+            << "packed, " << t << ", " << y;
+  }
   double sum = 0;
   for (const Subband& band : target.all()) {
     const Subband& whole = grid.table().at(band.temporal_band, band.resolution, band.orientation);

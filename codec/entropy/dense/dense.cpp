@@ -11,6 +11,7 @@
 #include "codec/base/lane_sums.h"
 #include "codec/base/limits.h"
 #include "codec/entropy/dense/dense_passes.h"
+#include "codec/entropy/dense/packed_patch.h"
 #include "codec/entropy/dense/range_coder.h"
 #include "codec/transform/zero_patches.h"
 
@@ -276,6 +277,7 @@ struct DenseDecoder::State {
   DecodingCoder coder;
   std::vector<int> cut;  // per segment; kNone when it is not decoded
   std::vector<std::uint8_t> joined;
+  std::vector<std::uint32_t> packed;  // a patch
 
   static constexpr int kNone = 2 * kMaxPlanes + 2;
   // Free bits after the end of a codeword, because an encoder omits trailing zeros.
@@ -283,9 +285,30 @@ struct DenseDecoder::State {
   void plan(const BlockGrid& grid, const SubbandTable& target, const std::vector<LayeredSegment>& segments,
             int stop_plane);
   void start(const LayeredSegment& segment, int last_cut);
+  void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+              const std::vector<LayeredSegment>& segments, int stop_plane, bool integer);
+  // What is known of a patch, and how it is restored.
   template <class T>
-  void restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps, Field<T> out,
-               const LeaveOut& leave_out);
+  struct Known {
+    const Level* level;  // null: nothing
+    int o;
+    Restoring<T> how;
+    bool is_used(int t, int y) const {
+      bool any = false;
+      for (int w = 0; level && w < level->words; ++w)
+        any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
+      return any;
+    }
+    bool is_used(int t, const Shape& shape) const {
+      bool any = false;
+      for (int y = 0; y < shape.height && !any; y += 2) any = is_used(t, y);
+      return any;
+    }
+  };
+  template <class T>
+  Known<T> known(const BlockGrid& grid, const Subband& band, int centroid, const float* steps) const;
+  template <class T>
+  void restore(const Subband& band, const Known<T>& what, Field<T> out, const LeaveOut& leave_out);
 };
 
 DenseDecoder::DenseDecoder(const StartTables* tables) : state_(std::make_unique<State>()) { state_->tables = tables; }
@@ -332,54 +355,72 @@ void DenseDecoder::State::start(const LayeredSegment& segment, int last_cut) {
 }
 
 template <class T>
-void DenseDecoder::State::restore(const BlockGrid& grid, const Subband& band, int centroid, const float* steps,
-                                  Field<T> out, const LeaveOut& leave_out) {
-  const auto clear = [&](int t, int y) {
-    std::memset(out.row(t, y), 0, sizeof(T) * static_cast<std::size_t>(out.shape.width));
-  };
+DenseDecoder::State::Known<T> DenseDecoder::State::known(const BlockGrid& grid, const Subband& band, int centroid,
+                                                         const float* steps) const {
   const int b = band.temporal_band;
   const int k = band.resolution;
   const BlockFamily& family = block.families[static_cast<std::size_t>(b)];
-  const Level* level = family.used ? &family.levels[static_cast<std::size_t>(k)] : nullptr;
   const int last = cut[static_cast<std::size_t>(segment_index(grid, b, k))];
   const int low = last >> 1;
-  const bool coded = level && low < level->top;
-  const int o = std::max(0, band.orientation - 1);
-  // After a first pass, coefficients that were significant before it still have an interval twice as wide.
-  const std::uint32_t older = coded && (last & 1) ? std::uint32_t{2} << low : 0xffffffffu;
-  const T offset[2] = {coded ? reconstruction_offset_of<T>(centroid, low) : 0,
-                       coded ? reconstruction_offset_of<T>(centroid, low + 1) : 0};
-  T step = 1;
-  if (steps) step = static_cast<T>(steps[subband_slot(grid, b, k, o)]);
-  const auto is_used = [&](int t, int y) {
-    bool any = false;
-    if (coded)
-      for (int w = 0; w < level->words; ++w)
-        any |= level->some[level->quad_row(o, t, y / 2) + static_cast<std::size_t>(w)] != 0;
-    return any;
-  };
+  Known<T> what{
+      family.used ? &family.levels[static_cast<std::size_t>(k)] : nullptr, std::max(0, band.orientation - 1), {}};
+  if (what.level && low >= what.level->top) what.level = nullptr;
+  if (what.level) {
+    // After a first pass, coefficients that were significant before it still have an interval twice as wide.
+    if (last & 1) what.how.older = std::uint32_t{2} << low;
+    what.how.offset[0] = reconstruction_offset_of<T>(centroid, low);
+    what.how.offset[1] = reconstruction_offset_of<T>(centroid, low + 1);
+  }
+  if (steps) what.how.step = static_cast<T>(steps[subband_slot(grid, b, k, what.o)]);
+  return what;
+}
+
+template <class T>
+void DenseDecoder::State::restore(const Subband& band, const Known<T>& what, Field<T> out, const LeaveOut& leave_out) {
   for (int t = 0; t < out.shape.frames; ++t) {
-    if (leave_out.here && k > 0) {
-      bool any = false;
-      for (int y = 0; y < out.shape.height && !any; y += 2) any = is_used(t, y);
+    if (leave_out.here && band.resolution > 0) {
+      const bool any = what.is_used(t, out.shape);
       leave_out.here->set(band, t, leave_out.by, leave_out.bx, !any);
       if (!any) continue;
     }
     for (int y = 0; y < out.shape.height; ++y) {
-      if (!is_used(t, y)) {
-        clear(t, y);
+      T* to = out.row(t, y);
+      if (!what.is_used(t, y)) {
+        std::memset(to, 0, sizeof(T) * static_cast<std::size_t>(out.shape.width));
         continue;
       }
-      const std::ptrdiff_t at = level->at(o, t, y, 0);
-      const std::uint32_t* m = level->known.data() + at;
-      const std::int8_t* s = level->sign.data() + at;
-      T* to = out.row(t, y);
-      for (int x = 0; x < out.shape.width; ++x) {
-        const T v = (static_cast<T>(static_cast<std::int32_t>(m[x])) + offset[m[x] >= older]) * step;
-        to[x] = s[x] == 0 ? T{0} : s[x] < 0 ? -v : v;
-      }
+      const std::ptrdiff_t at = what.level->at(what.o, t, y, 0);
+      const std::uint32_t* m = what.level->known.data() + at;
+      const std::int8_t* s = what.level->sign.data() + at;
+      for (int x = 0; x < out.shape.width; ++x) to[x] = what.how.value(m[x], s[x]);
     }
   }
+}
+
+void DenseDecoder::State::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                                 const std::vector<LayeredSegment>& segments, int stop_plane, bool integer) {
+  const StartTables& from = tables ? *tables : start_tables(table_set(grid, integer));
+  plan(grid, target, segments, stop_plane);
+  block.lay_out(grid, by, bx);
+  for (int b = 0; b < static_cast<int>(block.families.size()); ++b)
+    for (int k = 0; k < grid.resolutions(); ++k) {
+      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
+      BlockFamily& family = block.families[static_cast<std::size_t>(b)];
+      if (!family.used) continue;
+      Level& level = family.levels[static_cast<std::size_t>(k)];
+      level.top = 0;
+      const int top = segments[s].top;
+      if (top == 0 || cut[s] >= 2 * top || segments[s].parts.empty()) continue;
+      level.reset(top);
+      states.start(from, grid, b, k);
+      start(segments[s], cut[s]);
+      SegmentCoder<DecodingCoder> segment(block, b, k, states.of, coder);
+      for (int p = top - 1; 2 * p + 1 >= cut[s]; --p) {
+        segment.significance_pass(p);
+        if (2 * p >= cut[s]) segment.refinement_pass(p);
+        if (p == 0) break;
+      }
+    }
 }
 
 template <class T>
@@ -387,36 +428,42 @@ void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int
                           const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
                           const StepTable* steps, const BlockMemory<T>& memory, ZeroPatches* left_out) {
   State& st = *state_;
-  const StartTables& start = st.tables ? *st.tables : start_tables(table_set(grid, std::is_same_v<T, std::int32_t>));
-  st.plan(grid, target, segments, stop_plane);
-  st.block.lay_out(grid, by, bx);
-  for (int b = 0; b < static_cast<int>(st.block.families.size()); ++b)
-    for (int k = 0; k < grid.resolutions(); ++k) {
-      const auto s = static_cast<std::size_t>(segment_index(grid, b, k));
-      BlockFamily& family = st.block.families[static_cast<std::size_t>(b)];
-      if (!family.used) continue;
-      Level& level = family.levels[static_cast<std::size_t>(k)];
-      level.top = 0;
-      const int top = segments[s].top;
-      if (top == 0 || st.cut[s] >= 2 * top || segments[s].parts.empty()) continue;
-      level.reset(top);
-      st.states.start(start, grid, b, k);
-      st.start(segments[s], st.cut[s]);
-      SegmentCoder<DecodingCoder> segment(st.block, b, k, st.states.of, st.coder);
-      for (int p = top - 1; 2 * p + 1 >= st.cut[s]; --p) {
-        segment.significance_pass(p);
-        if (2 * p >= st.cut[s]) segment.refinement_pass(p);
-        if (p == 0) break;
-      }
-    }
+  st.decode(grid, target, by, bx, segments, stop_plane, std::is_same_v<T, std::int32_t>);
   for (const Subband& band : target.all())
-    st.restore(grid, band, centroid, steps ? steps->step.data() : nullptr, patch_view(grid, by, bx, memory, band),
-               {left_out, by, bx});
+    st.restore(band, st.known<T>(grid, band, centroid, steps ? steps->step.data() : nullptr),
+               patch_view(grid, by, bx, memory, band), {left_out, by, bx});
+}
+
+template <class T>
+void DenseDecoder::decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+                          const std::vector<LayeredSegment>& segments, int stop_plane, int centroid,
+                          const StepTable* steps, PackedSink<T>& sink, ZeroPatches& left_out) {
+  State& st = *state_;
+  st.decode(grid, target, by, bx, segments, stop_plane, std::is_same_v<T, std::int32_t>);
+  for (const Subband& band : target.all()) {
+    const BlockGrid::Patch p = grid.patch(band, by, bx);
+    if (p.height <= 0 || p.width <= 0) continue;
+    const State::Known<T> what = st.known<T>(grid, band, centroid, steps ? steps->step.data() : nullptr);
+    for (int t = 0; t < band.shape.frames; ++t) {
+      if (band.resolution > 0) {
+        const bool any = what.is_used(t, {1, p.height, p.width});
+        left_out.set(band, t, by, bx, !any);
+        if (!any) continue;
+      }
+      pack_patch(what.level, what.o, t, p.height, p.width, what.how, st.packed);
+      sink.add(band, t, by, bx, st.packed.data(), st.packed.size());
+    }
+  }
 }
 
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const BlockMemory<float>&, ZeroPatches*);
 template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
                                    int, int, const StepTable*, const BlockMemory<std::int32_t>&, ZeroPatches*);
+
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
+                                   int, int, const StepTable*, PackedSink<float>&, ZeroPatches&);
+template void DenseDecoder::decode(const BlockGrid&, const SubbandTable&, int, int, const std::vector<LayeredSegment>&,
+                                   int, int, const StepTable*, PackedSink<std::int32_t>&, ZeroPatches&);
 
 }  // namespace trivelet

@@ -18,6 +18,9 @@
 
 namespace trivelet {
 
+template <class T>
+class PackedSink;
+
 // In a PassTable a dense segment has 2 * top passes; a cut after pass i is cut 2 * top - 1 - i.
 
 /// The lowest cut of a segment whose parents end at `parent_cut`.
@@ -56,6 +59,11 @@ class DenseDecoder {
   void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
               const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
               const BlockMemory<T>& memory, ZeroPatches* left_out = nullptr);
+  /// The same, but gives what is not zero to `sink`.
+  template <class T>
+  void decode(const BlockGrid& grid, const SubbandTable& target, int by, int bx,
+              const std::vector<LayeredSegment>& segments, int stop_plane, int centroid, const StepTable* steps,
+              PackedSink<T>& sink, ZeroPatches& left_out);
 
  private:
   struct State;
