@@ -12,7 +12,7 @@ namespace trivelet {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kCacheLine = 64;
 
 struct Block {
   LargeVector<std::byte> memory;
@@ -67,7 +67,7 @@ struct FramePool::State {
 FramePool::FramePool(std::size_t block_bytes) : state_(std::make_shared<State>()) { state_->block_bytes = block_bytes; }
 
 std::shared_ptr<std::byte> FramePool::take(std::size_t bytes) {
-  const std::size_t piece = std::max(kLine, (bytes + kLine - 1) / kLine * kLine);
+  const std::size_t piece = std::max(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
   const auto [block, number] = state_->take(piece);
   return {block->memory.data() + number * piece,
           [state = state_, block = block, number = number](std::byte*) noexcept { state->give_back(*block, number); }};
