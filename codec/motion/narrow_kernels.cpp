@@ -246,15 +246,15 @@ bool is_within(const std::int16_t* in, Index in_stride, int rows, int columns, i
 
 bool interpolate(const std::int16_t* in, Index in_stride, std::int16_t* out, Index out_stride, int rows, int columns,
                  int phase_x, int phase_y, int up) {
-  constexpr int kColumns = 64;
+  constexpr int kAtOnce = 64;
   const int above = phase_y != 0 ? 3 : 0, below = phase_y != 0 ? 4 : 0;
   const int left = phase_x != 0 ? 3 : 0, right = phase_x != 0 ? 4 : 0;
   if (!is_within(in - above * in_stride - left, in_stride, above + rows + below, left + columns + right,
                  kNarrowInput >> up))
     return false;
-  for (int x = 0; x < columns; x += kColumns) {
-    const int n = columns - x < kColumns ? columns - x : kColumns;
-    std::int32_t ring[8][kColumns], sums[kColumns];  // row y is ring[y & 7]
+  for (int x = 0; x < columns; x += kAtOnce) {
+    const int n = columns - x < kAtOnce ? columns - x : kAtOnce;
+    std::int32_t ring[8][kAtOnce], sums[kAtOnce];  // row y is ring[y & 7]
     const auto add_row = [&](int y) {
       const std::int16_t* const from = in + y * in_stride + x;
       const std::int16_t* const at[8] = {from - 3, from - 2, from - 1, from, from + 1, from + 2, from + 3, from + 4};
