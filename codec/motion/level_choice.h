@@ -15,7 +15,7 @@ namespace trivelet {
 struct LevelChoice {
   int levels = 1;      ///< 1..most
   bool moves = false;  ///< motion predicts most blocks, so coding without motion need not be tried
-  /// Of the levels that were examined: the percentage of the blocks that nothing predicts at this distance.
+  /// Of the levels that were examined: the percentage of the contrast that nothing predicts at this distance.
   std::vector<int> lost;
 };
 
@@ -23,7 +23,7 @@ struct LevelChoice {
 /// predicts most blocks. Takes about 1 % of the time of encoding the GOP with motion.
 LevelChoice choose_levels(const Gop& gop, int bits, int most, ThreadPool& pool, SimdLevel simd);
 
-/// The same where the blocks are counted elsewhere. `lost(level)`: the percentage of blocks that nothing predicts at
+/// The same where blocks are compared elsewhere. `lost(level)`: the percentage of the contrast that nothing predicts at
 /// the distance of that level; called for level 0, 1, ... until one is dropped.
 LevelChoice levels_by_losses(int frames, int most, const std::function<int(int)>& lost);
 

@@ -13,6 +13,12 @@ inline constexpr int kEndlessCost = 1 << 30;
 // A block is lost when its best prediction leaves more than this percentage of what its own mean leaves.
 inline constexpr int kLostShare = 70;
 
+/// What the blocks' own means leave of them (SATD): of those that are lost, and of all.
+struct LostContrast {
+  std::uint64_t lost = 0, all = 0;
+  constexpr int percentage() const { return all == 0 ? 0 : static_cast<int>(100 * lost / all); }
+};
+
 /// The side of the square of samples that becomes one of the reduced picture.
 constexpr int reduction_of(int width, int height) {
   const std::int64_t samples = static_cast<std::int64_t>(width) * height;

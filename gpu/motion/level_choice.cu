@@ -1,4 +1,4 @@
-// Counts the blocks that nothing predicts at the distance of each level, a warp each (level_choice.h).
+// Sums the contrast of blocks that nothing predicts at the distance of each level, a warp each (level_choice.h).
 
 #include "gpu/motion/level_choice.h"
 
@@ -133,7 +133,7 @@ __device__ Place find_place(const Reduced& r, int frame, int y, int x, int from)
 }
 
 /// blockIdx.x is the number of the block, y that of the compared frame, z the level.
-__global__ void __launch_bounds__(kWarp) lost_kernel(Reduced r, int columns, int frames, int* lost) {
+__global__ void __launch_bounds__(kWarp) lost_kernel(Reduced r, int columns, int frames, LostContrast* sums) {
   const ComparedFrames compared(1 << blockIdx.z, frames);
   const auto i = static_cast<int>(blockIdx.y);
   if (i >= compared.count) return;
@@ -147,11 +147,16 @@ __global__ void __launch_bounds__(kWarp) lost_kernel(Reduced r, int columns, int
   for (int j = 0; j < kBlockSide; ++j)
     for (int k = 0; k < kBlockSide; ++k) sum += block[j * r.width + k];
   const auto mean = static_cast<std::int16_t>((sum + kBlockSide * kBlockSide / 2) >> 6);
-  const int limit = satd_of([&](int j, int k) { return block[j * r.width + k] - mean; }) * kLostShare / 100;
+  const int contrast = satd_of([&](int j, int k) { return block[j * r.width + k] - mean; });
+  const int limit = contrast * kLostShare / 100;
+  const auto add = [&](std::uint64_t& to) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(contrast));
+  };
+  add(sums[blockIdx.z].all);
   if (past.cost <= limit || other.cost <= limit) return;
   const int mean_cost = satd_of(
       [&](int j, int k) { return block[j * r.width + k] - ((past.sample(r, j, k) + other.sample(r, j, k) + 1) >> 1); });
-  if (mean_cost > limit) atomicAdd(&lost[blockIdx.z], 1);
+  if (mean_cost > limit) add(sums[blockIdx.z].lost);
 }
 
 }  // namespace
@@ -173,7 +178,7 @@ std::size_t DeviceLevelChoice::device_bytes(const StreamHeader& header) {
   const Sizes s(header);
   return kFramesAtOnce * s.frame_bytes +
          sizeof(std::int16_t) * checked_mul(s.reduced_samples, static_cast<std::size_t>(header.gop_frames)) +
-         sizeof(int) * static_cast<std::size_t>(s.levels);
+         sizeof(LostContrast) * static_cast<std::size_t>(s.levels);
 }
 
 DeviceLevelChoice::DeviceLevelChoice(const StreamHeader& header, int device)
@@ -182,8 +187,8 @@ DeviceLevelChoice::DeviceLevelChoice(const StreamHeader& header, int device)
   samples_ = DeviceBuffer<std::byte>(kFramesAtOnce * sizes_.frame_bytes);
   pictures_ =
       DeviceBuffer<std::int16_t>(checked_mul(sizes_.reduced_samples, static_cast<std::size_t>(header.gop_frames)));
-  lost_ = DeviceBuffer<int>(static_cast<std::size_t>(sizes_.levels));
-  host_lost_ = PinnedBuffer<int>(static_cast<std::size_t>(sizes_.levels));
+  lost_ = DeviceBuffer<LostContrast>(static_cast<std::size_t>(sizes_.levels));
+  host_lost_ = PinnedBuffer<LostContrast>(static_cast<std::size_t>(sizes_.levels));
 }
 
 template <class T>
@@ -224,7 +229,7 @@ LevelChoice DeviceLevelChoice::choose(const Gop& gop, int most) {
         needed[static_cast<std::size_t>(frame)] = true;
   }
   if (levels > 0) {
-    check(cudaMemsetAsync(lost_.data(), 0, sizeof(int) * lost_.size(), stream_.get()), "cudaMemsetAsync");
+    check(cudaMemsetAsync(lost_.data(), 0, sizeof(LostContrast) * lost_.size(), stream_.get()), "cudaMemsetAsync");
     for (int frame = 0, n = 0; frame < frames; ++frame)
       if (needed[static_cast<std::size_t>(frame)]) reduce(frame, n++, gop);
     launch("lost_kernel", lost_kernel,
@@ -235,11 +240,7 @@ LevelChoice DeviceLevelChoice::choose(const Gop& gop, int most) {
     copy(host_lost_.data(), lost_.data(), static_cast<std::size_t>(levels), cudaMemcpyDeviceToHost, stream_);
   }
   stream_.synchronize();
-  return levels_by_losses(frames, most, [&](int level) {
-    const std::int64_t blocks =
-        static_cast<std::int64_t>(ComparedFrames(1 << level, frames).count) * sizes_.rows * sizes_.columns;
-    return static_cast<int>(std::int64_t{100} * host_lost_.data()[level] / blocks);
-  });
+  return levels_by_losses(frames, most, [&](int level) { return host_lost_.data()[level].percentage(); });
 }
 
 }  // namespace trivelet::gpu

@@ -41,10 +41,10 @@ class DeviceLevelChoice {
   StreamHeader header_;
   int device_;
   Sizes sizes_;
-  DeviceBuffer<std::byte> samples_;      // of a few frames
-  DeviceBuffer<std::int16_t> pictures_;  // [frame]
-  DeviceBuffer<int> lost_;               // [level]
-  PinnedBuffer<int> host_lost_;
+  DeviceBuffer<std::byte> samples_;                  // of a few frames
+  DeviceBuffer<std::int16_t> pictures_;              // [frame]
+  DeviceBuffer<level_estimate::LostContrast> lost_;  // [level]
+  PinnedBuffer<level_estimate::LostContrast> host_lost_;
   Stream stream_;  // last: the others are used until it ends
 };
 

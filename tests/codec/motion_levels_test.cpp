@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,30 @@ TEST(LevelChoice, FollowsWhatCanBePredicted) {
     EXPECT_EQ(noise.levels, 1) << format;
     EXPECT_FALSE(noise.moves) << format;
   }
+}
+
+// A camera that stands still before a flat wall: noise on most of the picture, which nothing predicts, and a pattern.
+TEST(LevelChoice, NoiseOfFlatBlocksCountsLittle) {
+  constexpr int kFrames = 16;
+  Clip clip = moving_clip(96, 64, "gray", kFrames, kFrames);
+  std::mt19937 random(7);
+  const MutableVolumeView v = clip.gops[0].plane(0);
+  const auto fill = [&](bool has_pattern) {
+    for (int f = 0; f < kFrames; ++f)
+      for (int y = 0; y < 64; ++y)
+        for (int x = 0; x < 96; ++x) {
+          const bool inside = has_pattern && x < 32 && y < 32;
+          const unsigned at_rest = inside ? static_cast<unsigned>((x * x * 5 + y * x * 3) % 160) : 100;
+          v.row(f, y)[x] = static_cast<std::byte>(at_rest + random() % 3);
+        }
+  };
+  fill(true);
+  const LevelChoice pattern = chosen_levels(clip.gops[0], clip.info, 4, 1, SimdLevel::kScalar);
+  EXPECT_EQ(pattern.levels, 4);
+  EXPECT_TRUE(pattern.moves);
+  for (const int lost : pattern.lost) EXPECT_LT(lost, 20);
+  fill(false);
+  EXPECT_EQ(chosen_levels(clip.gops[0], clip.info, 4, 1, SimdLevel::kScalar).levels, 1) << "noise alone";
 }
 
 TEST(LevelChoice, DependsNeitherOnThreadsNorOnInstructions) {
