@@ -24,9 +24,9 @@ std::vector<SimdLevel> possible_levels() {
 
 // Interpolation in 16 bits is that in 32 bits up to the limit that it names, and refuses what is beyond.
 TEST(NarrowKernels, InterpolateAsThoseOf32Bits) {
-  constexpr int kRows = 21, kColumns = 100, kBorder = 8, kStride = kColumns + 2 * kBorder + kNarrowSlack;
+  constexpr int kRows = 21, kColumns = 100, kBorder = 8, kRowSamples = kColumns + 2 * kBorder + kNarrowSlack;
   std::mt19937 random(11);
-  std::vector<std::int16_t> in(static_cast<std::size_t>((kRows + 2 * kBorder + 1) * kStride));
+  std::vector<std::int16_t> in(static_cast<std::size_t>((kRows + 2 * kBorder + 1) * kRowSamples));
   std::vector<std::int32_t> wide(in.size());
   for (const SimdLevel simd : possible_levels())
     for (int round = 0; round < 300; ++round) {
@@ -38,23 +38,24 @@ TEST(NarrowKernels, InterpolateAsThoseOf32Bits) {
         x = static_cast<std::int16_t>(round % 2 == 0      ? std::uniform_int_distribution<int>(-limit, limit)(random)
                                       : random() % 2 == 0 ? limit
                                                           : -limit);
-      std::int16_t* const at = in.data() + kBorder * kStride + kBorder;
+      std::int16_t* const at = in.data() + kBorder * kRowSamples + kBorder;
       motion_kernels(SimdLevel::kScalar)
-          .narrow.interpolate(at, kStride, wide.data(), kStride, rows, columns, phase_x, phase_y, up);
+          .narrow.interpolate(at, kRowSamples, wide.data(), kRowSamples, rows, columns, phase_x, phase_y, up);
       std::vector<std::int16_t> out(in.size());
       const NarrowKernels& kernels = narrow_kernels(simd);
-      ASSERT_TRUE(kernels.interpolate(at, kStride, out.data(), kStride, rows, columns, phase_x, phase_y, up));
+      ASSERT_TRUE(kernels.interpolate(at, kRowSamples, out.data(), kRowSamples, rows, columns, phase_x, phase_y, up));
       for (int y = 0; y < rows; ++y)
         for (int x = 0; x < columns; ++x)
-          ASSERT_EQ(out[static_cast<std::size_t>(y * kStride + x)], wide[static_cast<std::size_t>(y * kStride + x)])
+          ASSERT_EQ(out[static_cast<std::size_t>(y * kRowSamples + x)],
+                    wide[static_cast<std::size_t>(y * kRowSamples + x)])
               << to_string(simd) << ", phases " << phase_x << ", " << phase_y << ", up " << up << ", " << y << ", "
               << x;
       const int y = static_cast<int>(random() % static_cast<unsigned>(rows)) +
                     (phase_y != 0 ? static_cast<int>(random() % 8) - 3 : 0);
       const int x = static_cast<int>(random() % static_cast<unsigned>(columns)) +
                     (phase_x != 0 ? static_cast<int>(random() % 8) - 3 : 0);
-      at[y * kStride + x] = static_cast<std::int16_t>(random() % 2 == 0 ? limit + 1 : -limit - 1);
-      EXPECT_FALSE(kernels.interpolate(at, kStride, out.data(), kStride, rows, columns, phase_x, phase_y, up))
+      at[y * kRowSamples + x] = static_cast<std::int16_t>(random() % 2 == 0 ? limit + 1 : -limit - 1);
+      EXPECT_FALSE(kernels.interpolate(at, kRowSamples, out.data(), kRowSamples, rows, columns, phase_x, phase_y, up))
           << to_string(simd) << ", " << y << ", " << x;
     }
 }
