@@ -98,6 +98,11 @@ void start_backend_and_open(EncodeJob& job) {
   }
 }
 
+void warn_of_other_clock(const std::string& output, io::SideStreams lost) {
+  lost.chapters = lost.tags = false;  // the stream has places for tags, and the reader names the chapters
+  if (!lost.empty()) log::warn("--fps changes the speed of the video: '{}' gets no {}", output, io::to_string(lost));
+}
+
 /// The metadata of the video for the stream, and its side streams.
 void describe_stream(EncodeJob& job) {
   const EncodeOptions& options = job.options;
@@ -116,8 +121,8 @@ void describe_stream(EncodeJob& job) {
     const bool other_clock = job.app.typed("--fps") && options.film.tracks_from.empty();
     if (!other_clock)
       job.side_streams = side_streams_for(options.input, input.side_streams(), options.film, job.range);
-    else if (!input.side_streams().empty())
-      log::warn("--fps changes the speed of the video: '{}' gets neither sound nor subtitles", options.output);
+    else
+      warn_of_other_clock(options.output, input.side_streams());
     if (job.side_streams.from == options.input) job.side_streams.stream = options.reading.stream;
   } else {
     refuse_film_options(options.output, job.app);

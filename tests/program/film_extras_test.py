@@ -357,6 +357,47 @@ def test_second_picture(folder: Path) -> None:
                   f"two tracks, into {back.name}: {found[:8]} instead of {wanted[:8]}")  # fmt: skip
 
 
+def test_sound_of_windows(folder: Path) -> None:
+    """Matroska holds sound that it has no name of its own for by its number in WAV files."""
+    for encoder, rate, suffix in (("wmav2", 44100, "wmv"), ("adpcm_ms", 22050, "avi"), ("adpcm_swf", 22050, "flv")):
+        film, coded, back = folder / f"sound.{suffix}", folder / "sound.mkv", folder / "back.mkv"
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "flv1",
+               "-c:a", encoder, "-ar", rate, film)  # fmt: skip
+        samples = [ffmpeg("-i", film, "-map", "0:a", "-f", "s16le", "-").stdout]
+        said = run("encode", film, coded, *EXACT, "--verify")
+        held = encoder != "adpcm_swf"  # whose header FFmpeg does not write
+        check(("matroska cannot hold it" in said) != held and ("lacks" in said) != held, f"{encoder}: {said}")
+        if not held:
+            continue
+        run("decode", coded, back, "-y")
+        samples += [ffmpeg("-i", name, "-map", "0:a", "-f", "s16le", "-").stdout for name in (coded, back)]
+        check(len(samples[0]) > 30000 and all(sound == samples[0] for sound in samples),
+              f"{encoder}: other samples, {[len(sound) for sound in samples]} bytes")  # fmt: skip
+
+
+def test_codecs_with_rates(folder: Path) -> None:
+    """MPEG-2 has a few frame rates and MPEG-4 a coarse clock: films of a transport stream, whose clock is finer, fit."""
+    for frames, rate, said_of in ((10, "25", ""), (10, "30000/1001", ""), (10, "17", "has no frame rate of 17/1")):
+        film, coded = folder / "clock.ts", folder / "clock.tvl"
+        ffmpeg("-f", "lavfi", "-i", f"testsrc2=size=64x48:rate={rate}", "-frames:v", frames, "-c:v", "libx264", film)
+        run("encode", film, coded, *EXACT)
+        for codec in ("mpeg2video", "mpeg4"):
+            back = folder / f"clock_{codec}.mkv"
+            refused = said_of if codec == "mpeg2video" else ""
+            said = run("decode", coded, back, "-y", "--codec", codec, code=5 if refused else 0)
+            check(refused in said and "earlier or later" not in said, f"{codec}, {rate} frames/s: {said}")
+            if not refused:
+                found = json.loads(subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-count_packets", "-show_streams", back],
+                                                  check=True, capture_output=True).stdout)["streams"][0]  # fmt: skip
+                times = (found["nb_read_packets"], found["r_frame_rate"])
+                check(times == (str(frames), rate if "/" in rate else f"{rate}/1"), f"{codec}, {rate} frames/s: {times}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25", "-frames:v", 20, "-vf", "setpts='if(lt(N,10),N,N+5)/25/TB'",
+           "-fps_mode", "vfr", "-c:v", "libx264", "-bf", "0", film)  # fmt: skip
+    run("encode", film, coded, *EXACT)
+    said = run("decode", coded, folder / "moved.mkv", "-y", "--codec", "mpeg2video")
+    check("mpeg2video has no times of frames" in said, f"MPEG-2 of a film with a gap: {said}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -364,7 +405,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_alpha(Path(name))
         test_named(Path(name))
+        test_sound_of_windows(Path(name))
         if knows("-encoders", "libx264"):
+            test_codecs_with_rates(Path(name))
             test_time_codes(Path(name))
         test_encrypted(Path(name))
         test_times_in_disorder(Path(name))

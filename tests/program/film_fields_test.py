@@ -184,6 +184,28 @@ def test_languages(folder: Path) -> None:
     check("no place" not in said and fields(out)["film", "tag artist-fre"] == "Quelqu'un", f"languages: {said}, {fields(out)}")
 
 
+def test_spaces(folder: Path) -> None:
+    """Matroska writes "vbr_peak" for "vbr peak", which is no loss."""
+    film, out = folder / "spaces.nut", folder / "spaces.mkv"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.1", "-c:v", "ffv1", "-metadata", "vbr peak=768000", film)
+    said = run("encode", film, out, *FAST)
+    check("no place" not in said and fields(out)["film", "tag vbr_peak"] == "768000", f"spaces: {said}, {fields(out)}")
+
+
+def test_other_rate(folder: Path) -> None:
+    """--fps keeps tags, in a stream and in Matroska, and names chapters and tracks, whose times do not fit."""
+    film, chapters = folder / "rate.mkv", folder / "rate.txt"
+    chapters.write_text(";FFMETADATA1\ntitle=A film\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=100\ntitle=One\n")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=98x66:rate=25:duration=0.2", "-f", "lavfi", "-i", "sine=duration=0.2", "-i", chapters,
+           "-map", "0:v", "-map", "1:a", "-map_metadata", "2", "-c:v", "ffv1", "-c:a", "flac", film)  # fmt: skip
+    for out in (folder / "rate.tvl", folder / "rate_coded.mkv"):
+        said = run("encode", film, out, *FAST, "--fps", "50")
+        told = json.loads(run("info", out, "--json", "--quiet"))["metadata"]
+        tags = {e["key"]: e["value"] for e in told["entries"]}
+        check(tags.get("title") == "A film" and not told["chapters"], f"--fps, {out.name}: {told}")
+        check("left out: chapters, whose times" in said and "sound (flac" in said, f"--fps, {out.name}: {said}")
+
+
 def test_one_track(folder: Path) -> None:
     """That the only track is the default, and that RGB has no matrix and full range, need no place in a container."""
     film, stream = folder / "one.mkv", folder / "one.tvl"
@@ -209,6 +231,8 @@ def main() -> int:
             test_container(Path(name), container, outputs if FULL else ("mkv", "mp4")[i:])
         test_dates(Path(name))
         test_languages(Path(name))
+        test_spaces(Path(name))
+        test_other_rate(Path(name))
         test_one_track(Path(name))
         if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
             test_programs(Path(name))

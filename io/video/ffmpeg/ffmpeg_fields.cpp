@@ -65,6 +65,14 @@ std::pair<std::string_view, std::string_view> divided_key(std::string_view key) 
   return {key.substr(0, key.size() - kSuffix), bibliographic(key.substr(key.size() - kSuffix + 1))};
 }
 
+/// Matroska's names of tags have '_' for ' '.
+bool is_same_key(std::string_view a, std::string_view b) {
+  const auto [name_a, language_a] = divided_key(a);
+  const auto [name_b, language_b] = divided_key(b);
+  const auto same = [](char x, char y) { return (x == ' ' ? '_' : x) == (y == ' ' ? '_' : y); };
+  return language_a == language_b && std::equal(name_a.begin(), name_a.end(), name_b.begin(), name_b.end(), same);
+}
+
 InputPtr open_again(InputBytes& file, SourceIo& io, ErrorLog& log) {
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -192,7 +200,7 @@ std::string WantedFields::not_in(const Tags& wanted, const Tags& found, const st
   std::string text;
   for (const auto& [key, value] : wanted) {
     const auto same = [&](const auto& other) {
-      return divided_key(other.first) == divided_key(key) && is_same_value(key, value, other.second);
+      return is_same_key(other.first, key) && is_same_value(key, value, other.second);
     };
     // A track's date counts as the film's if only the track has one.
     if ((key == "creation_time" && is_same_value(key, value, date)) || std::any_of(found.begin(), found.end(), same))

@@ -114,14 +114,17 @@ class FfmpegReader final : public FrameReader {
     timer_ = FrameTimer(own_rate, std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(to_av(info_.frame_rate)),
                                                                          decoder.stream().time_base)));
     metadata_ = hdr_of(decoder.stream(), first);
-    // Times of frames that are counted instead do not match those of chapters.
-    if (decoder.has_source() && !own_rate)
-      lost_tags_ = read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
-    if (!own_rate) take_time_code(first);
+    if (decoder.has_source()) lost_tags_ = read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
+    take_time_code(first);
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
     other_colours_ = other_colours(decoder.container_colours(), first);
     describe_file(path, first, options.recover);
+    // Times of frames that are counted do not match those of chapters.
+    if (own_rate && !metadata_.chapters.empty()) {
+      metadata_.chapters.clear();
+      left_out_fields_.push_back("chapters, whose times are not of the frame rate that was asked for");
+    }
     pictures_.start(info_.format);
   }
 

@@ -64,6 +64,23 @@ AVCodecID text_subtitles_of(std::string_view muxer) {
   return AV_CODEC_ID_NONE;
 }
 
+/// Matroska also holds what AVI and WAV hold, by their numbers of codecs (A_MS/ACM, V_MS/VFW/FOURCC): FFmpeg writes
+/// such tracks but does not name them among the muxer's codecs. Some of RealMedia it names but refuses to write, and
+/// ADPCM of FLV it writes without a header.
+bool holds_codec(const AVOutputFormat& muxer, const AVCodecParameters& codec) {
+  constexpr std::array kRefused = {AV_CODEC_ID_ATRAC3, AV_CODEC_ID_COOK, AV_CODEC_ID_RA_288, AV_CODEC_ID_SIPR,
+                                   AV_CODEC_ID_RV10,   AV_CODEC_ID_RV20, AV_CODEC_ID_RV30,   AV_CODEC_ID_ADPCM_SWF};
+  const bool matroska = std::string_view(muxer.name) == "matroska";
+  if (matroska && std::find(kRefused.begin(), kRefused.end(), codec.codec_id) != kRefused.end()) return false;
+  if (avformat_query_codec(&muxer, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1) return true;
+  if (!matroska) return false;
+  const AVCodecTag* const tags[] = {codec.codec_type == AVMEDIA_TYPE_AUDIO   ? avformat_get_riff_audio_tags()
+                                    : codec.codec_type == AVMEDIA_TYPE_VIDEO ? avformat_get_riff_video_tags()
+                                                                             : nullptr,
+                                    nullptr};
+  return tags[0] != nullptr && av_codec_get_tag(tags, codec.codec_id) != 0;
+}
+
 bool holds_chapters(std::string_view muxer) {
   return muxer == "matroska" || muxer == "webm" || muxer == "mp4" || muxer == "mov" || muxer == "nut";
 }
@@ -487,8 +504,7 @@ void SideStreamCopy::add_track(AVStream& from) {
     return;
   }
   if (codec.codec_type == AVMEDIA_TYPE_AUDIO && !options_.sound_codec.empty()) return add_recoded(from);
-  const bool held = attachment ? muxer == "matroska"
-                               : avformat_query_codec(output_->oformat, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1;
+  const bool held = attachment ? muxer == "matroska" : holds_codec(*output_->oformat, codec);
   if (!held && add_converted(from)) return;
   if (!held || codec.codec_type == AVMEDIA_TYPE_DATA) {
     const bool known = codec.codec_id != AV_CODEC_ID_NONE || attachment;

@@ -3,9 +3,10 @@
 // The encoder gets a pixel layout that holds exactly our samples, or the format is refused: nothing is converted on the
 // way out but to the colours of a GIF. All choices are made before the file is created. Bytes go through a FileSink, so
 // the file appears under its name only when complete. Times are kept where the container has them (Matroska rounds to
-// milliseconds, AVI counts frames); a time that does not increase is replaced by frame number / frame rate. MP4 and MOV
-// keep rotation and mirroring.
+// milliseconds, AVI and codecs with fixed frame rates count frames); a time that does not increase is replaced by frame
+// number / frame rate. MP4 and MOV keep rotation and mirroring.
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <new>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "codec/base/frame_times.h"
+#include "codec/base/limits.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
@@ -185,6 +187,16 @@ int safe_ffv1_slices(const VideoInfo& info) {
   return best;
 }
 
+/// Whether the encoder takes times in units of `unit`: MPEG-1 and MPEG-2 have a few frame rates and no other times,
+/// MPEG-4 16 bits for the units of a second.
+bool takes_clock(const AVCodec& codec, AVRational unit) {
+  if (codec.id == AV_CODEC_ID_MPEG4) return unit.den <= 65535;
+  if (codec.supported_framerates == nullptr) return true;
+  const AVRational* rate = codec.supported_framerates;
+  while (rate->num > 0 && av_cmp_q(*rate, av_inv_q(unit)) != 0) ++rate;
+  return rate->num > 0;
+}
+
 class FfmpegWriter final : public FrameWriter {
  public:
   FfmpegWriter(const std::string& path, const VideoInfo& info, const std::string& muxer, const WriterOptions& options)
@@ -194,6 +206,9 @@ class FfmpegWriter final : public FrameWriter {
     const std::string format = choice_.muxer->name;
     const bool has_times = format != "avi" && !(choice_.muxer->flags & AVFMT_NOTIMESTAMPS);
     keep_times_ = has_times && info.time_base.num > 0 && info.time_base.den > 0;
+    codec_counts_ = keep_times_ && !takes_clock(*choice_.codec, to_av(info.time_base));
+    keep_times_ = keep_times_ && !codec_counts_;
+    check_rate();
     require(file_.seekable() || (format != "mp4" && format != "mov"), ErrorKind::kUnsupported,
             format + " needs an output that can seek, which " + name_ + " cannot; use matroska or nut");
     metadata_ = options.metadata;
@@ -255,10 +270,21 @@ class FfmpegWriter final : public FrameWriter {
   std::vector<std::string> remarks() const override {
     std::vector<std::string> all = side_streams_ ? side_streams_->remarks() : std::vector<std::string>();
     if (!lost_.empty()) all.push_back(lost_);
+    if (moved_ > 0)
+      all.push_back(std::string(choice_.codec->name) + " has no times of frames, and shows " +
+                    count_of(moved_, "frame") + " earlier or later than the input");
     return all;
   }
 
  private:
+  void check_rate() const {
+    const AVCodec& codec = *choice_.codec;
+    if (keep_times_ || codec.supported_framerates == nullptr || takes_clock(codec, av_inv_q(rate_))) return;
+    const AVRational nearest = codec.supported_framerates[av_find_nearest_q_idx(rate_, codec.supported_framerates)];
+    fail(ErrorKind::kUnsupported, name_ + ": " + codec.name + " has no frame rate of " + to_string(from_av(rate_)) +
+                                      " (the nearest is " + to_string(from_av(nearest)) + "); most codecs take any");
+  }
+
   void open_encoder(const WriterOptions& options) {
     const int crf = options.crf;
     codec_.reset(avcodec_alloc_context3(choice_.codec));
@@ -382,6 +408,7 @@ class FfmpegWriter final : public FrameWriter {
   FrameTime next_time(FrameTime time) {
     const std::int64_t one = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(rate_), codec_->time_base));
     if (!keep_times_) {
+      if (codec_counts_) count_moved(time.pts);
       last_pts_ = static_cast<std::int64_t>(frames_);
       last_duration_ = 1;
       return {last_pts_, 1};
@@ -395,6 +422,13 @@ class FfmpegWriter final : public FrameWriter {
     last_pts_ = time.pts;
     last_duration_ = time.duration;
     return time;
+  }
+
+  /// Counts the frames that equal distances move by more than half of one.
+  void count_moved(std::int64_t pts) {
+    if (frames_ == 0) first_pts_ = pts;
+    const double since = (static_cast<double>(pts) - static_cast<double>(first_pts_)) * info_.time_base.value();
+    if (std::abs(since * av_q2d(rate_) - static_cast<double>(frames_)) > 0.5) ++moved_;
   }
 
   std::int64_t microseconds(std::int64_t pts) const { return av_rescale_q(pts, codec_->time_base, {1, 1'000'000}); }
@@ -432,6 +466,8 @@ class FfmpegWriter final : public FrameWriter {
   AVRational rate_ = {25, 1};
   Metadata metadata_;
   bool keep_times_ = true;
+  bool codec_counts_ = false;  ///< the container has times, the codec does not take them
+  std::uint64_t moved_ = 0;    ///< frames whose times are then others
   bool completed_ = false;
   ErrorLog log_;
   std::optional<SideStreamCopy> side_streams_;
