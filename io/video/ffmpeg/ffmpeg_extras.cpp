@@ -11,7 +11,10 @@
 
 extern "C" {
 #include <libavutil/mastering_display_metadata.h>
+#include <libavutil/stereo3d.h>
 }
+
+#include "codec/base/limits.h"
 
 namespace trivelet::io {
 
@@ -52,6 +55,11 @@ std::string name_of(AVPacketSideDataType type) {
   }
   const char* const name = av_packet_side_data_name(type);
   return name != nullptr ? name : "side data of type " + std::to_string(static_cast<int>(type));
+}
+
+/// Matroska may say of a picture that it is an ordinary one.
+bool is_stereoscopic(const std::uint8_t* data) {
+  return data != nullptr && reinterpret_cast<const AVStereo3D*>(data)->type != AV_STEREO3D_2D;
 }
 
 /// Whether a part of the picture is to be shown. The decoder of MPEG-2 says it of every picture.
@@ -109,7 +117,9 @@ void add_extras_of(const AVFrame& picture, std::vector<std::string>& names) {
        {AV_FRAME_DATA_AFD, "active format"}}};
   for (int i = 0; i < picture.nb_side_data; ++i)
     for (const auto& [type, name] : kOfPictures)
-      if (picture.side_data[i]->type == type) add(name);
+      if (picture.side_data[i]->type == type &&
+          (type != AV_FRAME_DATA_STEREO3D || is_stereoscopic(picture.side_data[i]->data)))
+        add(name);
   if (pans(picture)) add("pan-scan");
 }
 
@@ -123,8 +133,14 @@ std::vector<std::string> extras_left_out(const AVStream& stream, const AVFrame& 
     add("transparency, which this FFmpeg cannot decode");
   for (int i = 0; i < static_cast<int>(AV_PKT_DATA_NB); ++i) {
     const auto type = static_cast<AVPacketSideDataType>(i);
-    if (!is_kept_or_of_coding(type) && av_stream_get_side_data(&stream, type, nullptr) != nullptr) add(name_of(type));
+    const std::uint8_t* const data = av_stream_get_side_data(&stream, type, nullptr);
+    if (data == nullptr || is_kept_or_of_coding(type) || (type == AV_PKT_DATA_STEREO3D && !is_stereoscopic(data)))
+      continue;
+    add(name_of(type));
   }
+  for (int i = 0; i < stream.nb_side_data; ++i)
+    if (const AVPacketSideData& data = stream.side_data[i]; data.type == AV_PKT_DATA_ICC_PROFILE)
+      add("colour profile (ICC, " + count_of(static_cast<std::uint64_t>(data.size), "byte") + ")");
   add_extras_of(first, names);
   if (const std::string part = part_of_display(stream, first); !part.empty()) add(part);
   return names;

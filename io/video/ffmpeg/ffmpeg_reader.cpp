@@ -236,7 +236,8 @@ class FfmpegReader final : public FrameReader {
       info_.mirrored = turn->mirrored;
     }
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
-    for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
+    for (std::string& extra : extras_left_out(decoder.stream(), first))
+      if (std::find(all.begin(), all.end(), extra) == all.end()) all.push_back(std::move(extra));
     left_out_fields_ = std::move(all);
     is_heif_ = file && file->is_heif;
   }
