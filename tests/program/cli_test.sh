@@ -524,7 +524,7 @@ expect 0 encode clip.y4m slow.tvl -y --preset slow --size 20000
 check "--preset slow with a size is larger than it" test "$(size_of slow.tvl)" -le 20000
 
 expect 0 encode clip.y4m slow.tvl -y --preset slow --motion on -t 1
-expect_text err.txt 'preset slow: with motion, \(each GOP chooses its temporal levels, [0-9] spatial\|[0-9]x[0-9]\) levels'
+expect_text err.txt 'preset slow: with motion, (each GOP chooses its temporal levels, [0-9] spatial|[0-9]x[0-9]) levels'
 expect 0 encode clip.y4m slow4.tvl -y --preset slow --motion on -t 4
 check "--preset slow along motion depends on threads" cmp slow.tvl slow4.tvl
 expect 0 compare slow.tvl clip.y4m --min-psnr 30
