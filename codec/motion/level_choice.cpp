@@ -18,8 +18,8 @@ using namespace level_estimate;
 // The finest level that loses this percentage of the contrast is dropped, with all coarser ones. A finer level may lose
 // more, because dropping it leaves more frames without prediction. Measured by BD-rate on twelve clips of QCIF to 1080p
 // and GOPs of 4 to 32 frames: of the coarsest two levels those with losses up to 43 % paid and those from 53 % on did
-// not; of the third those up to 66 % did and one of 81 % did not. (Of the blocks then. Those with less contrast count
-// less since: what is left of a flat road in front of a camera is noise, which nothing predicts and few bits code.)
+// not; of the third those up to 66 % did and one of 81 % did not. (That was the share of blocks. Now blocks count by
+// their contrast: a flat road in front of a camera is noise, which nothing predicts and few bits code.)
 constexpr int kMostLost[] = {100, 80, 70, 45};
 constexpr int kMostLostToMove = 40;  // at distance 1: below it GOPs with motion were smaller on all clips
 
