@@ -21,8 +21,8 @@ typedef struct CUstream_st* CUstream;
 
 #include "codec/base/limits.h"
 #include "io/video/ffmpeg/ffmpeg_extras.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
 #include "io/video/ffmpeg/left_out/ffmpeg_left_out.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_tracks.h"
 #include "io/video/held_messages.h"
 
 namespace trivelet::io {

@@ -14,7 +14,8 @@
 #include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_chapters.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_side_streams.h"
 #include "io/video/matroska.h"
 
 namespace trivelet::io {

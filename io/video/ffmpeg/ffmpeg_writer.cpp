@@ -21,7 +21,8 @@
 #include "io/video/ffmpeg/ffmpeg_common.h"
 #include "io/video/ffmpeg/ffmpeg_convert.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
-#include "io/video/ffmpeg/ffmpeg_side_streams.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_chapters.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_side_streams.h"
 #include "io/video/planes.h"
 #include "io/video/video_format_table.h"
 

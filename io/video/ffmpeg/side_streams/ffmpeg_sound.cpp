@@ -1,6 +1,6 @@
 // Encodes sound again, as Opus or FLAC.
 
-#include "io/video/ffmpeg/ffmpeg_sound.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_sound.h"
 
 #include "codec/base/limits.h"
 #include "io/video/ffmpeg/ffmpeg_bytes.h"

@@ -1,5 +1,5 @@
 // Finds when packets are to be decoded from when their pictures are shown.
-#include "io/video/ffmpeg/ffmpeg_decode_times.h"
+#include "io/video/ffmpeg/side_streams/ffmpeg_decode_times.h"
 
 #include <algorithm>
 #include <new>

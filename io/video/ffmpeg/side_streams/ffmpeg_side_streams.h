@@ -17,18 +17,6 @@
 
 namespace trivelet::io {
 
-/// The stream that is the video of the file: by a specifier of FFmpeg ("v:1", "3"), which must match one, otherwise one
-/// of ours, otherwise the best; -1 if there is none. `name`: of the file, for messages.
-int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
-/// Its side streams.
-SideStreams side_streams_of(AVFormatContext& input, int video);
-
-/// Copies chapters and tags of a file into the metadata of a stream, as far as that can hold them. Returns what it has
-/// no place for: "xmp (70000 bytes)". The second function does the reverse, if the output has none from elsewhere; it
-/// must be called before the header of the output is written.
-std::vector<std::string> read_chapters_and_tags(const AVFormatContext& input, int video, Metadata& metadata);
-void add_chapters_and_tags(AVFormatContext& output, const Metadata& metadata);
-
 class SideStreamCopy {
  public:
   explicit SideStreamCopy(const SideStreamOptions& options);

@@ -1,0 +1,147 @@
+// Which tracks a file has, what they are called, and what containers can hold of them.
+
+#include "io/video/ffmpeg/side_streams/ffmpeg_tracks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "io/video/ffmpeg/ffmpeg_fields.h"
+
+namespace trivelet::io {
+
+const char* kind_of(const AVStream& stream) {
+  if (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) return "cover";
+  switch (stream.codecpar->codec_type) {
+    case AVMEDIA_TYPE_VIDEO: return "video";
+    case AVMEDIA_TYPE_AUDIO: return "sound";
+    case AVMEDIA_TYPE_SUBTITLE: return "subtitles";
+    case AVMEDIA_TYPE_ATTACHMENT: return "attachment";
+    default: return "other";
+  }
+}
+
+std::string name_of_script(const AVFormatContext& input, const AVPacket& packet) {
+  constexpr int kHead = 3, kString = 2;  // AMF0: the type and two bytes of length
+  if (std::string_view(input.iformat->name) != "flv" || packet.size < kHead || packet.data[0] != kString) return {};
+  const int length = packet.data[1] << 8 | packet.data[2];
+  if (length == 0 || length > packet.size - kHead) return {};
+  std::string name(reinterpret_cast<const char*>(packet.data) + kHead, static_cast<std::size_t>(std::min(length, 40)));
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
+  return name;
+}
+
+/// Matroska also holds what AVI and WAV hold, by their numbers of codecs (A_MS/ACM, V_MS/VFW/FOURCC): FFmpeg writes
+/// such tracks but does not name them among the muxer's codecs. Some of RealMedia it names but refuses to write, and
+/// ADPCM of FLV it writes without a header.
+bool holds_codec(const AVOutputFormat& muxer, const AVCodecParameters& codec) {
+  constexpr std::array kRefused = {AV_CODEC_ID_ATRAC3, AV_CODEC_ID_COOK, AV_CODEC_ID_RA_288, AV_CODEC_ID_SIPR,
+                                   AV_CODEC_ID_RV10,   AV_CODEC_ID_RV20, AV_CODEC_ID_RV30,   AV_CODEC_ID_ADPCM_SWF};
+  const bool matroska = std::string_view(muxer.name) == "matroska";
+  if (matroska && std::find(kRefused.begin(), kRefused.end(), codec.codec_id) != kRefused.end()) return false;
+  if (avformat_query_codec(&muxer, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1) return true;
+  if (!matroska) return false;
+  const AVCodecTag* const tags[] = {codec.codec_type == AVMEDIA_TYPE_AUDIO   ? avformat_get_riff_audio_tags()
+                                    : codec.codec_type == AVMEDIA_TYPE_VIDEO ? avformat_get_riff_video_tags()
+                                                                             : nullptr,
+                                    nullptr};
+  return tags[0] != nullptr && av_codec_get_tag(tags, codec.codec_id) != 0;
+}
+
+bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) {
+  return input.nb_chapters > 0 && stream.codecpar->codec_type == AVMEDIA_TYPE_DATA &&
+         stream.codecpar->codec_tag == MKTAG('t', 'e', 'x', 't');
+}
+
+std::string name_of_track(const AVStream& stream) {
+  const AVCodecParameters& codec = *stream.codecpar;
+  std::string text = std::string(kind_of(stream)) + " (" + avcodec_get_name(codec.codec_id);
+  if (codec.codec_type == AVMEDIA_TYPE_AUDIO)
+    text += ", " + std::to_string(codec.sample_rate) + " Hz, " + std::to_string(codec.ch_layout.nb_channels) +
+            (codec.ch_layout.nb_channels == 1 ? " channel" : " channels");
+  if (codec.codec_type == AVMEDIA_TYPE_VIDEO)
+    text += ", " + std::to_string(codec.width) + "x" + std::to_string(codec.height);
+  return text + ")";
+}
+
+bool is_alike(const AVCodecParameters& a, const AVCodecParameters& b) {
+  if (a.codec_id != b.codec_id || a.width != b.width || a.height != b.height || a.sample_rate != b.sample_rate ||
+      a.ch_layout.nb_channels != b.ch_layout.nb_channels)
+    return false;
+  // That of FLAC has the length and the MD5 of the whole, which no decoder needs.
+  if (a.codec_id == AV_CODEC_ID_FLAC) return true;
+  return a.extradata_size == b.extradata_size &&
+         (a.extradata_size == 0 ||
+          std::memcmp(a.extradata, b.extradata, static_cast<std::size_t>(a.extradata_size)) == 0);
+}
+
+std::string list_tracks(const AVFormatContext& input) {
+  std::string all;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    const std::string language = tag_of(stream.metadata, "language");
+    all += (all.empty() ? "" : ", ") + std::to_string(i) + " " + kind_of(stream) + " (" +
+           avcodec_get_name(stream.codecpar->codec_id) + (language.empty() ? "" : ", " + language) + ")";
+  }
+  return all;
+}
+
+bool matches(AVFormatContext& input, AVStream& stream, const std::string& specifier, const std::string& name) {
+  const bool with_file = specifier.substr(0, 2) == "0:" && specifier.size() > 2;
+  const int found = avformat_match_stream_specifier(&input, &stream, specifier.c_str() + (with_file ? 2 : 0));
+  require(found >= 0, ErrorKind::kBadArgument,
+          name + ": '" + specifier + "' is no specifier of tracks; write a:0, s, v:1, 3, m:language:eng as for ffmpeg");
+  return found > 0;
+}
+
+namespace {
+
+/// True if `other` is as large and as much the default as `best`. Alpha and depth tracks follow the picture that they
+/// belong to, and may have more bits.
+bool is_first_of_equals(const AVStream& other, const AVStream& best) {
+  constexpr int kPlaces = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS;
+  const AVCodecParameters& codec = *other.codecpar;
+  return codec.codec_type == AVMEDIA_TYPE_VIDEO && codec.width == best.codecpar->width &&
+         codec.height == best.codecpar->height && ((other.disposition ^ best.disposition) & kPlaces) == 0 &&
+         avcodec_find_decoder(codec.codec_id) != nullptr;
+}
+
+}  // namespace
+
+int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name) {
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    AVStream* stream = input.streams[i];
+    if (specifier.empty() && stream->codecpar->codec_tag == MKTAG('T', 'R', 'V', 'L')) return static_cast<int>(i);
+    if (!specifier.empty() && stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+        matches(input, *stream, specifier, name))
+      return static_cast<int>(i);
+  }
+  require(specifier.empty(), ErrorKind::kBadArgument,
+          name + " has no video " + specifier + "; its tracks: " + list_tracks(input));
+  const int best = av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  for (int i = 0; i < best; ++i)
+    if (is_first_of_equals(*input.streams[i], *input.streams[best])) return i;
+  return best;
+}
+
+SideStreams side_streams_of(AVFormatContext& input, int video) {
+  SideStreams side_streams;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    if (static_cast<int>(i) == video || is_track_of_chapters(input, stream)) continue;
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT)
+      side_streams.attachments = true;
+    else
+      side_streams.tracks.push_back({kind_of(stream), avcodec_get_name(stream.codecpar->codec_id),
+                                     tag_of(stream.metadata, "language"), tag_of(stream.metadata, "title")});
+  }
+  side_streams.chapters = input.nb_chapters > 0;
+  const AVDictionaryEntry* tag = nullptr;
+  while ((tag = av_dict_get(input.metadata, "", tag, AV_DICT_IGNORE_SUFFIX)) != nullptr)
+    side_streams.tags =
+        side_streams.tags || (!is_of_container(tag->key) && std::string_view(tag->key) != "creation_time");
+  return side_streams;
+}
+
+}  // namespace trivelet::io
