@@ -58,6 +58,7 @@ std::string in_options(std::string message) {
       {"VolumeOptions::series", "--series"},
       {"VolumeOptions::only_matching", "--only-matching"},
       {"VolumeOptions::allow_outside", "--allow-outside"},
+      {"ReaderOptions::stream takes", "encode --stream takes"},
       {"ReaderOptions::recover takes", "encode --recover takes"},
       {"WriterOptions::format", "--format"},
       {"WriterOptions::pixel_format", "--pix-fmt"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apps/cli/cli.h"
 #include "apps/cli/log.h"
 #include "apps/cluster/sent_frames.h"
 
@@ -69,7 +70,7 @@ void KeptFrames::decode() {
       decoded += frames;
       MessageWriter(MessageKind::kStretchEnd).number(s).send(processes_, 0, Channel::kLooks);
     }
-    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_, remark);
+    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_, in_options(remark));
   });
   MessageWriter(MessageKind::kEnded).number(decoded).send(processes_, 0, Channel::kLooks);
 }

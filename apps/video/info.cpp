@@ -264,7 +264,7 @@ int info_of_volume(const InfoOptions& options, const Common& common) {
 int info_of_video(const InfoOptions& options, const Common& common) {
   const auto reader = io::open_reader(options.input, {.recover = true, .limits = limits(common)});
   const VideoInfo& video = reader->info();
-  for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, remark);
+  for (const std::string& remark : reader->remarks()) log::warn("'{}': {}", options.input, in_options(remark));
   if (reader->missing_bytes() > 0)
     log::warn("'{}' is cut short: {} bytes are missing at its end", options.input, reader->missing_bytes());
   if (options.json) {

@@ -235,7 +235,7 @@ VideoInput::VideoInput(const std::string& path, const io::ReaderOptions& options
 VideoInput::~VideoInput() {
   if (!reader_ || !says_remarks_) return;
   try {
-    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_of_input(path_), remark);
+    for (const std::string& remark : reader_->remarks()) log::warn("{}: {}", name_of_input(path_), in_options(remark));
   } catch (const std::exception&) {  // no memory for the words
   }
 }

@@ -11,6 +11,7 @@
 
 #include "io/source.h"
 #include "io/video/ffmpeg/ffmpeg_common.h"
+#include "io/video/ffmpeg/ffmpeg_real_media.h"
 #include "trivelet/streams.h"
 
 namespace trivelet::io {
@@ -74,17 +75,21 @@ class CustomIo {
   std::exception_ptr error_;
 };
 
-/// Lets libavformat read from an InputBytes.
+/// Lets libavformat read from an InputBytes, up to where its packets end.
 class SourceIo final : public CustomIo {
  public:
   explicit SourceIo(InputBytes& source)
-      : CustomIo(this, read, nullptr, source.size() ? seek : nullptr), source_(source) {}
+      : CustomIo(this, read, nullptr, source.size() ? seek : nullptr),
+        source_(source),
+        end_(second_data_of_real_media(source).value_or(UINT64_MAX)) {}
 
  private:
   static int read(void* opaque, std::uint8_t* data, int size) {
     auto& self = *static_cast<SourceIo*>(opaque);
     return self.guarded([&] {
-      const std::size_t got = self.source_.read_some(data, static_cast<std::size_t>(size));
+      const std::uint64_t left = self.end_ - std::min(self.end_, self.source_.position());
+      if (left == 0) return AVERROR_EOF;
+      const std::size_t got = self.source_.read_some(data, std::min(left, static_cast<std::uint64_t>(size)));
       return got == 0 ? AVERROR_EOF : static_cast<int>(got);
     });
   }
@@ -94,6 +99,7 @@ class SourceIo final : public CustomIo {
   }
 
   InputBytes& source_;
+  const std::uint64_t end_;
 };
 
 struct CloseInput {

@@ -120,6 +120,7 @@ class FfmpegReader final : public FrameReader {
     choose_format(options.pixel_format);
     begin_pts_ = timer_.time_of(first).pts;
     other_colours_ = other_colours(decoder.container_colours(), first);
+    if (options.stream.empty()) choice_ = choice_of_video(decoder.input(), decoder.stream().index);
     describe_file(path, first, options.recover);
     // Times of frames that are counted do not match those of chapters.
     if (own_rate && !metadata_.chapters.empty()) {
@@ -207,6 +208,7 @@ class FfmpegReader final : public FrameReader {
           (count == 1 ? "the time of 1 picture is" : "the times of " + std::to_string(count) + " pictures are") +
           " not behind that of the picture before: films that are decoded have another");
     if (const std::string complaints = pictures_.complaints(); !complaints.empty()) all.push_back(complaints);
+    if (!choice_.empty()) all.push_back(choice_);
     const PictureDecoder& decoder = pictures_.decoder();
     const std::string others = names_of_other_programs(decoder.input(), decoder.stream().index);
     if (!others.empty())
@@ -316,6 +318,7 @@ class FfmpegReader final : public FrameReader {
   bool is_heif_ = false;
   std::vector<std::string> lost_tags_;
   std::string other_colours_;                ///< that the container states, or ""
+  std::string choice_;                       ///< of one video among several, or ""
   PictureLayout layout_;                     ///< of the first picture
   AVPixelFormat samples_ = AV_PIX_FMT_NONE;  ///< of its samples, which may be on a device
   VideoInfo info_;

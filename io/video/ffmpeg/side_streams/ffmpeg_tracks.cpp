@@ -97,14 +97,24 @@ bool matches(AVFormatContext& input, AVStream& stream, const std::string& specif
 
 namespace {
 
-/// True if `other` is as large and as much the default as `best`. Alpha and depth tracks follow the picture that they
-/// belong to, and may have more bits.
-bool is_first_of_equals(const AVStream& other, const AVStream& best) {
-  constexpr int kPlaces = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS;
-  const AVCodecParameters& codec = *other.codecpar;
-  return codec.codec_type == AVMEDIA_TYPE_VIDEO && codec.width == best.codecpar->width &&
-         codec.height == best.codecpar->height && ((other.disposition ^ best.disposition) & kPlaces) == 0 &&
-         avcodec_find_decoder(codec.codec_id) != nullptr;
+/// "(h264, 1920x1080)".
+std::string text_of(const AVStream& video) {
+  const AVCodecParameters& codec = *video.codecpar;
+  return std::string("(") + avcodec_get_name(codec.codec_id) + ", " + std::to_string(codec.width) + "x" +
+         std::to_string(codec.height) + ")";
+}
+
+/// As the program ffmpeg weighs videos: those of which it has seen packets, then the default if others are not much
+/// larger, then the largest. Covers and what nothing decodes are taken if there is nothing else.
+std::int64_t score_of(const AVStream& stream) {
+  constexpr std::int64_t kHasPackets = 100'000'000, kIsDefault = 5'000'000;  // pixels
+  const AVCodecParameters& codec = *stream.codecpar;
+  if (codec.codec_type != AVMEDIA_TYPE_VIDEO) return 0;
+  if ((stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0 || avcodec_find_decoder(codec.codec_id) == nullptr)
+    return 1;
+  return 2 + std::int64_t{codec.width} * codec.height +
+         ((stream.event_flags & AVSTREAM_EVENT_FLAG_NEW_PACKETS) != 0 ? kHasPackets : 0) +
+         ((stream.disposition & AV_DISPOSITION_DEFAULT) != 0 ? kIsDefault : 0);
 }
 
 }  // namespace
@@ -119,10 +129,31 @@ int main_video(AVFormatContext& input, const std::string& specifier, const std::
   }
   require(specifier.empty(), ErrorKind::kBadArgument,
           name + " has no video " + specifier + "; its tracks: " + list_tracks(input));
-  const int best = av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
-  for (int i = 0; i < best; ++i)
-    if (is_first_of_equals(*input.streams[i], *input.streams[best])) return i;
+  int best = -1;
+  std::int64_t most = 0;
+  for (unsigned i = 0; i < input.nb_streams; ++i)
+    if (const std::int64_t score = score_of(*input.streams[i]); score > most) {
+      most = score;
+      best = static_cast<int>(i);
+    }
   return best;
+}
+
+std::string choice_of_video(const AVFormatContext& input, int video) {
+  std::string others;
+  int count = 0;
+  constexpr int kNamed = 4;
+  for (unsigned i = 0; i < input.nb_streams; ++i) {
+    const AVStream& stream = *input.streams[i];
+    if (score_of(stream) <= 1) continue;
+    ++count;
+    if (static_cast<int>(i) != video && count <= kNamed)
+      others += (others.empty() ? "" : ", ") + std::to_string(i) + " " + text_of(stream);
+  }
+  if (count < 2 || video < 0) return {};
+  return "of " + std::to_string(count) + " video tracks, " + std::to_string(video) + " " +
+         text_of(*input.streams[video]) + " is read and not " + others + (count > kNamed ? ", ..." : "") +
+         "; ReaderOptions::stream takes another";
 }
 
 SideStreams side_streams_of(AVFormatContext& input, int video) {

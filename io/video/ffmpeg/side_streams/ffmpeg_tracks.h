@@ -17,8 +17,10 @@ std::string list_tracks(const AVFormatContext& input);
 std::string name_of_script(const AVFormatContext& input, const AVPacket& packet);
 
 /// The stream that is the video of the file: by a specifier of FFmpeg ("v:1", "3"), which must match one, otherwise one
-/// of ours, otherwise the best; -1 if there is none. `name`: of the file, for messages.
+/// of ours, otherwise the one that the program ffmpeg takes; -1 if there is none. `name`: of the file, for messages.
 int main_video(AVFormatContext& input, const std::string& specifier, const std::string& name);
+/// Which of several videos this is, a sentence; "" of a single one.
+std::string choice_of_video(const AVFormatContext& input, int video);
 /// Its side streams.
 SideStreams side_streams_of(AVFormatContext& input, int video);
 
