@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "codec/backend.h"
+#include "codec/base/kept_states.h"
 #include "codec/format/container.h"
 #include "trivelet/kept_decoders.h"
 
@@ -38,64 +38,22 @@ class KeptGeometries {
   std::vector<std::pair<std::string, std::shared_ptr<const StreamGeometry>>> all_;
 };
 
-/// Unused decoders, most recently used last.
-class Kept {
- public:
-  std::unique_ptr<GopDecoder> take(const std::string& kind) {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(unused_.rbegin(), unused_.rend(), [&](const Unused& u) { return u.kind == kind; });
-    if (found == unused_.rend()) return nullptr;
-    std::unique_ptr<GopDecoder> decoder = std::move(found->decoder);
-    unused_.erase(std::next(found).base());
-    return decoder;
-  }
-  void give_back(std::string kind, std::unique_ptr<GopDecoder> decoder) {
-    std::unique_ptr<GopDecoder> oldest;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
-    unused_.push_back({std::move(kind), std::move(decoder)});
-    if (unused_.size() <= kMostKeptDecoders) return;
-    oldest = std::move(unused_.front().decoder);
-    unused_.erase(unused_.begin());
-  }
-
- private:
-  struct Unused {
-    std::string kind;
-    std::unique_ptr<GopDecoder> decoder;
-  };
-  std::mutex mutex_;
-  std::vector<Unused> unused_;
-};
-
-/// A decoder used by a stream; the destructor returns it to Kept.
+/// A decoder used by a stream, which returns it.
 class TakenDecoder final : public GopDecoder {
  public:
-  TakenDecoder(std::shared_ptr<Kept> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
-      : from_(std::move(from)),
-        kind_(std::move(kind)),
-        decoder_(std::move(decoder)),
+  TakenDecoder(std::shared_ptr<KeptStates<GopDecoder>> from, std::string kind, std::unique_ptr<GopDecoder> decoder)
+      : decoder_(std::move(from), std::move(kind), std::move(decoder)),
         transform_(decoder_->seconds_transform()),
         coder_(decoder_->seconds_coder()),
         busy_(decoder_->busy_transform()) {}
-  ~TakenDecoder() override {
-    if (in_flight_ != 0 || failed_) return;
-    try {
-      from_->give_back(std::move(kind_), std::move(decoder_));
-    } catch (const std::bad_alloc&) {  // it is not kept
-    }
-  }
-  TakenDecoder(const TakenDecoder&) = delete;
-  TakenDecoder& operator=(const TakenDecoder&) = delete;
 
   int depth() const override { return decoder_->depth(); }
   bool is_ready() override {
-    return or_fail([&] { return decoder_->is_ready(); });
+    return decoder_.or_fail([&] { return decoder_->is_ready(); });
   }
   void push(const LayeredGop& received, std::vector<std::string>* damage) override {
-    or_fail([&] {
-      decoder_->push(received, damage);
-      return ++in_flight_ > 0;
-    });
+    decoder_.or_fail([&] { decoder_->push(received, damage); });
+    ++decoder_.in_flight;
   }
   bool pull(Gop& gop) override {
     return pulled([&] { return decoder_->pull(gop); });
@@ -107,10 +65,7 @@ class TakenDecoder final : public GopDecoder {
     return pulled([&] { return decoder_->pull(coefficients); });
   }
   void inverse(CoefficientGop& coefficients, Gop& gop) override {
-    or_fail([&] {
-      decoder_->inverse(coefficients, gop);
-      return true;
-    });
+    decoder_.or_fail([&] { decoder_->inverse(coefficients, gop); });
   }
   double seconds_transform() const override { return decoder_->seconds_transform() - transform_; }
   double seconds_coder() const override { return decoder_->seconds_coder() - coder_; }
@@ -119,25 +74,14 @@ class TakenDecoder final : public GopDecoder {
 
  private:
   template <class F>
-  bool or_fail(const F& f) {
-    const bool failed_before = std::exchange(failed_, true);
-    const bool result = f();
-    failed_ = failed_before;
-    return result;
-  }
-  template <class F>
   bool pulled(const F& f) {
-    const bool more = or_fail(f);
-    if (more) --in_flight_;
+    const bool more = decoder_.or_fail(f);
+    if (more) --decoder_.in_flight;
     return more;
   }
 
-  std::shared_ptr<Kept> from_;
-  std::string kind_;
-  std::unique_ptr<GopDecoder> decoder_;
+  TakenState<GopDecoder> decoder_;
   double transform_, coder_, busy_;  ///< of earlier streams
-  int in_flight_ = 0;
-  bool failed_ = false;  ///< after an exception the decoder's state is unknown, so it is not reused
 };
 
 std::string text_of(const StreamHeader& header) {
@@ -153,7 +97,7 @@ std::string kind_of(const StreamHeader& header, const Reduction& reduction, cons
 }  // namespace
 
 std::shared_ptr<const Backend> keep_decoders(std::shared_ptr<const Backend> backend) {
-  auto kept = std::make_shared<Kept>();
+  auto kept = std::make_shared<KeptStates<GopDecoder>>(kMostKeptDecoders);
   Backend result = *backend;
   result.geometry = [kept = std::make_shared<KeptGeometries>()](const StreamHeader& header,
                                                                 int frames) -> std::shared_ptr<const StreamGeometry> {
