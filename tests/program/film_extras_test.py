@@ -11,7 +11,6 @@ Judged by FFmpeg; skipped without it.
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +23,7 @@ EXACT = ["--preset", "fast", "--lossless", "-y"]
 
 
 def knows(kind: str, name: str) -> bool:
-    listed = subprocess.run(["ffmpeg", "-v", "quiet", kind], capture_output=True).stdout.decode()
+    listed = program.process("ffmpeg", "-v", "quiet", kind).stdout.decode()
     return any(name in line.split() for line in listed.splitlines())
 
 
@@ -145,7 +144,7 @@ def test_cover(folder: Path) -> None:
            "-metadata:s:t", "title=A cover", film)  # fmt: skip
     run("encode", film, out, *EXACT)
     command = ["ffprobe", "-v", "error", "-select_streams", "1", "-show_entries", "stream_tags", "-of", "compact", out]
-    told = subprocess.run(command, check=True, capture_output=True).stdout.decode()
+    told = program.process(*command, check=True).stdout.decode()
     check("filename=land.png" in told and "title=A cover" in told and "mimetype=image/png" in told, f"cover: {told}")
 
 
@@ -328,7 +327,7 @@ def test_damaged_header(folder: Path) -> None:
     for what, place, new in (("no header", at, b"\x55" * 9), ("no start code", at + 2, b"\0"), ("another type", at + 5, bytes([data[at + 5] ^ 0x18])),
                              ("no type", at + 5, bytes([data[at + 5] ^ 0x38]))):  # fmt: skip
         broken.write_bytes(data[:place] + new + data[place + len(new) :])
-        judged = subprocess.run(["ffmpeg", "-v", "error", "-xerror", "-nostdin", "-i", str(broken), "-f", "null", "-"], capture_output=True)
+        judged = program.process("ffmpeg", "-v", "error", "-xerror", "-nostdin", "-i", broken, "-f", "null", "-")
         code = 4 if judged.returncode else 0
         codes.add(code)
         said = run("encode", broken, coded, *EXACT, code=code)
@@ -338,8 +337,8 @@ def test_damaged_header(folder: Path) -> None:
 
 def shown(film: Path) -> list:
     """When the pictures of the second track are shown, in milliseconds since the first, in the order of decoding."""
-    told = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:1", "-show_entries", "packet=pts_time,size", "-of", "csv", film],
-                          capture_output=True, check=True).stdout.decode()  # fmt: skip
+    told = program.process("ffprobe", "-v", "error", "-select_streams", "v:1", "-show_entries", "packet=pts_time,size", "-of", "csv", film,
+                           check=True).stdout.decode()  # fmt: skip
     packets = [line.split(",")[1:] for line in told.split()]
     first = min(float(time) for time, _ in packets)
     return [(round(1000 * (float(time) - first)), size) for time, size in packets]
@@ -395,8 +394,8 @@ def test_codecs_with_rates(folder: Path) -> None:
             said = run("decode", coded, back, "-y", "--codec", codec, code=5 if refused else 0)
             check(refused in said and "earlier or later" not in said, f"{codec}, {rate} frames/s: {said}")
             if not refused:
-                found = json.loads(subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-count_packets", "-show_streams", back],
-                                                  check=True, capture_output=True).stdout)["streams"][0]  # fmt: skip
+                found = json.loads(program.process("ffprobe", "-v", "error", "-of", "json", "-count_packets", "-show_streams", back,
+                                                   check=True).stdout)["streams"][0]  # fmt: skip
                 times = (found["nb_read_packets"], found["r_frame_rate"])
                 check(times == (str(frames), rate if "/" in rate else f"{rate}/1"), f"{codec}, {rate} frames/s: {times}")
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25", "-frames:v", 20, "-vf", "setpts='if(lt(N,10),N,N+5)/25/TB'",

@@ -9,7 +9,6 @@ of containers, all with TRIVELET_FULL=1. Skipped without ffmpeg.
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -40,7 +39,7 @@ NEARLY = {"start_time": 0.0251, "duration": 0.0261, "start": 0.0011, "end": 0.00
 def fields(file: Path) -> dict:
     """Where, what: value."""
     command = ["ffprobe", "-v", "error", "-show_format", "-show_streams", "-show_chapters", "-of", "json", str(file)]
-    told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    told = json.loads(program.process(*command, check=True).stdout)
     found = {}
 
     def add(where: str, what: dict, ignored: set) -> None:
@@ -146,7 +145,7 @@ def test_programs(folder: Path) -> None:
     said = run("encode", film, stream, *FAST)
     check("service_name 'Second' of program" in said and "'First'" not in said, f"programs, encode: {said}")
     run("decode", stream, again, "-y", "--codec", "libx264")
-    told = subprocess.run(["ffprobe", "-v", "error", "-show_programs", again], check=True, capture_output=True).stdout.decode()
+    told = program.process("ffprobe", "-v", "error", "-show_programs", again, check=True).stdout.decode()
     check("TAG:service_name=First\n" in told, f"programs, decoded: {told}")
     said = run("decode", stream, mp4, "-y", "--codec", "libx264")
     check("no place for service_name 'First'" in said, f"programs, to .mp4: {said}")
@@ -234,7 +233,7 @@ def main() -> int:
         test_spaces(Path(name))
         test_other_rate(Path(name))
         test_one_track(Path(name))
-        if b" libx264 " in subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout:
+        if b" libx264 " in program.encoders():
             test_programs(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0

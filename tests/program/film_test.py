@@ -58,7 +58,7 @@ def answer_of(file: Path, *command) -> bytes:
     state = file.stat()
     key = (state.st_ino, state.st_mtime_ns, state.st_size, *map(str, command))
     if key not in answers:
-        answers[key] = subprocess.run([*map(str, command)], check=True, capture_output=True).stdout
+        answers[key] = program.process(*command, check=True).stdout
     return answers[key]
 
 
@@ -228,7 +228,7 @@ def test_join(folder: Path, film: Path) -> None:
 
 
 def piped(data: bytes, *arguments) -> subprocess.CompletedProcess:
-    return subprocess.run([program.path, *map(str, arguments)], input=data, capture_output=True, timeout=120)
+    return program.process(program.path, *arguments, stdin=data)
 
 
 def test_pipe_and_plan(folder: Path) -> None:
@@ -294,12 +294,12 @@ def test_losses(folder: Path, film: Path) -> None:
     check(said.count("warning") == 1 and "has no frame times" in said, f"Y4M of uneven frames: {said}")
     run("encode", film, tvl, "--lossless", "--preset", "fast", "--frames", ":5", "--only-video", "-y")
     check("warning" not in run("decode", tvl, folder / "l.mkv", "-y"), "FFV1 is exact")
-    listed = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    listed = program.encoders()
     if b"libx264 " in listed:
         check("the stream is lossless" in run("decode", tvl, folder / "l.mp4", "-y"), "lossless to H.264 is said")
         check("warning" not in run("decode", tvl, folder / "l.mp4", "--crf", "0", "-y"), "--crf was typed")
     run("decode", tvl, folder / "l.y4m", "--crf", "3", "-y", code=2)
-    plain = subprocess.run([program.path, "decode", tvl, "-"], capture_output=True)
+    plain = program.process(program.path, "decode", tvl, "-")
     check(plain.stdout.startswith(b"YUV4MPEG2 W98"), "standard output is Y4M")
 
     turned = folder / "turned.mp4"
@@ -317,7 +317,7 @@ def test_losses(folder: Path, film: Path) -> None:
     frames = json.loads(run("info", folder / "cut.tvl", "--json"))["video"]["frames"]
     check(10 < frames < 50, f"--recover keeps the frames before the damage: {frames}")
 
-    intact = json.loads(subprocess.run([program.path, "verify", mkv, "--json"], capture_output=True).stdout)
+    intact = json.loads(program.process(program.path, "verify", mkv, "--json").stdout)
     check(intact["intact"] and intact["frames"] == 50 and intact["damage"] == [], "verify --json")
     check("did you mean truncate" in run("trunkate", "a", "b", code=2), "a command is guessed")
     for guess in (["trunc", "a", "b"], ["help", "trunc"]):
@@ -420,7 +420,7 @@ def test_findings(folder: Path, film: Path) -> None:
     said = run("encode", empty, tvl, *FAST)
     check(json.loads(run("info", tvl, "--json"))["video"]["frames"] == 49, f"a packet of no bytes is no frame: {said}")
 
-    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    encoders = program.encoders()
     if b" libx264 " in encoders:  # whose first packet has a message of the encoder: it becomes longer than its unit
         coded = folder / "coded.mp4"
         ffmpeg("-i", film, "-map", "0:v", "-c:v", "libx264", coded)
@@ -480,14 +480,14 @@ def test_findings(folder: Path, film: Path) -> None:
 def test_damaged_start(folder: Path, film: Path) -> None:
     """--recover of films that begin with damage: from the next key frame on, exactly, told, and exit code 4."""
     coded, source, bad, tvl = folder / "starts.avi", folder / "starts.mkv", folder / "starts_bad", folder / "starts.tvl"
-    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    encoders = program.encoders()
     kinds = [(coded, "mjpeg", [], 1), (source, "mpeg4", ["-g", "10"], 10)]
     if b" libx264 " in encoders:
         kinds.append((folder / "starts.mp4", "libx264", ["-g", "10", "-bf", "2", "-threads", "1"], 10))
     for name, codec, options, missing in kinds:
         ffmpeg("-i", film, "-map", "0:v", "-frames:v", 40, "-c:v", codec, *options, name)
-        packets = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size", "-of", "json",
-                                  name], capture_output=True, check=True).stdout  # fmt: skip
+        packets = program.process("ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size", "-of", "json",
+                                  name, check=True).stdout  # fmt: skip
         first = json.loads(packets)["packets"][0]
         at, size = int(first["pos"]), int(first["size"])
         data = bytearray(name.read_bytes())
@@ -569,7 +569,7 @@ def test_words(folder: Path, film: Path) -> None:
 
 def test_copies(folder: Path, film: Path) -> None:
     """Sound stays where it is, whatever its codec has before the first sample, and however often it is copied."""
-    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    encoders = program.encoders()
     if b" libopus " not in encoders:
         return
     first, last = folder / "opus.mkv", folder / "copied.mkv"
@@ -591,7 +591,7 @@ def test_copies(folder: Path, film: Path) -> None:
 def test_waiting(folder: Path) -> None:
     """Standard input and output that do not block: a pipe of which little comes at a time, and that takes little."""
     tvl = folder / "found.tvl"
-    whole = subprocess.run([program.path, "decode", tvl, "-"], capture_output=True).stdout
+    whole = program.process(program.path, "decode", tvl, "-").stdout
     stream = tvl.read_bytes()
     for kind in ("pipe", "socket"):
         pipes = [os.pipe(), os.pipe()] if kind == "pipe" else [tuple(s.detach() for s in socket.socketpair()) for _ in range(2)]
@@ -672,7 +672,7 @@ def test_times(folder: Path, film: Path) -> None:
     for text in ("1.5:2", "2s:1s", "1s", "00:61:00:", "00:00:01:00:00:02:", "-1s:", "10:00:01:10", "infs:", "0:0.0s"):
         run("decode", tvl, "null", "--frames", text, code=2)
     check("lasts 4." in run("decode", tvl, "null", "--frames", "100s:", code=2), "a time behind the end")
-    piped = subprocess.run([program.path, "decode", "-", "null", "--frames", "1s:"], input=tvl.read_bytes(), capture_output=True)
+    piped = program.process(program.path, "decode", "-", "null", "--frames", "1s:", stdin=tvl.read_bytes())
     check(piped.returncode == 2 and b"use a file" in piped.stderr, "times need the index of a file")
     # 40 frames at the frame rate would be 1.6 s.
     for command in (["encode", uneven], ["truncate", tvl]):
@@ -720,7 +720,7 @@ def test_choice(folder: Path, film: Path) -> None:
     run("encode", many, folder / "chosen.tvl", *FAST, "--map", "a", code=2)
     run("encode", out, folder / "chosen.tvl", *FAST, "--stream", "v:0", code=2)
 
-    encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    encoders = program.encoders()
     for codec, least in (("flac", 60), ("opus", 20)):
         if codec == "opus" and b" libopus " not in encoders:
             continue
@@ -730,8 +730,7 @@ def test_choice(folder: Path, film: Path) -> None:
             # Together in time and alike: what is left when one is taken from the other.
             graph = (f"[0:a:{track}]aresample=48000,pan=mono|c0=c0[a];[1:a:{track}]aresample=48000,pan=mono|c0=-1*c0[b];"
                      "[a][b]amix=normalize=0,atrim=0.1:1.8,astats=metadata=1[c];[0:a:%d]pan=mono|c0=c0,atrim=0.1:1.8,astats[d]" % track)
-            said = subprocess.run(["ffmpeg", "-nostdin", "-i", many, "-i", out, "-filter_complex", graph, "-map", "[c]", "-map",
-                                   "[d]", "-f", "null", "-"], capture_output=True, text=True).stderr  # fmt: skip
+            said = ffmpeg("-i", many, "-i", out, "-filter_complex", graph, "-map", "[c]", "-map", "[d]", "-f", "null", "-").stderr.decode()
             levels = sorted(float(line.rsplit(" ", 1)[1]) for line in said.splitlines() if "RMS level dB" in line)
             check(levels and levels[-1] - levels[0] > least, f"--audio {codec}, track {track}: levels {levels}")
         check(abs(lag(out) - lag(many)) < 0.02, f"--audio {codec}: together: {lag(out)}, {lag(many)}")
@@ -790,13 +789,12 @@ def test_boxes(folder: Path, film: Path) -> None:
 def test_hdr(folder: Path) -> None:
     """What HDR10 says of screen and light comes through."""
     hdr = folder / "hdr.mkv"
-    listed = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+    listed = program.encoders()
     if b"libx265 " not in listed:
         return
     display = "G(8500,39850)B(6550,2300)R(35400,14600)WP(15635,16450)L(10000000,50)"
-    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=64x64:rate=25:duration=0.4",
-                    "-pix_fmt", "yuv420p10le", "-c:v", "libx265", "-x265-params",
-                    f"log-level=none:hdr10=1:master-display={display}:max-cll=1000,400", str(hdr)], check=True)  # fmt: skip
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x64:rate=25:duration=0.4", "-pix_fmt", "yuv420p10le", "-c:v", "libx265",
+           "-x265-params", f"log-level=none:hdr10=1:master-display={display}:max-cll=1000,400", hdr)  # fmt: skip
 
     def said(file: Path) -> list:
         frame = ffprobe(file, "-show_frames", "-read_intervals", "%+#1", "-select_streams", "v")["frames"][0]
@@ -816,8 +814,7 @@ def test_hdr(folder: Path) -> None:
     check(len(wanted) >= 12 and wanted == got, f"HDR10: {wanted} became {got}")
     # A film that is turned as well, from MP4 to MP4, whichever file was between them.
     turned = folder / "turned.mp4"
-    subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(hdr), "-c", "copy", "-metadata:s:v", "rotate=90", str(turned)],
-                   check=True)  # fmt: skip
+    ffmpeg("-i", hdr, "-c", "copy", "-metadata:s:v", "rotate=90", turned)
     wanted = said(turned)
     check(dict(wanted).get("rotation") in (90, -90) and len(wanted) >= 13, f"a turned film: {wanted}")
     for between in ("turned.mkv", "turned.tvl"):
@@ -941,14 +938,14 @@ def test_damage(folder: Path) -> None:
         broken.write_bytes(data)
         # Of cut files every third command, each of them for two or three.
         for command in commands if FULL else commands[i % 3 :: 3] if i < 7 else generator.sample(commands, 4):
-            result = subprocess.run([program.path, *map(str, command)], capture_output=True, timeout=60)
+            result = program.process(program.path, *command)
             said = result.stderr.decode(errors="replace")
             good = result.returncode in (0, 2, 4, 5, 6) and "internal" not in said and said.count("error:") <= 1
             check(good, f"damage {i}, {command[0]}: exit code {result.returncode}: {said[:300]}")
     for i, (name, data) in enumerate(hostile(whole)):
         broken.write_bytes(data)
         for command in commands if FULL else generator.sample(commands, 2):
-            result = subprocess.run([program.path, *map(str, command)], capture_output=True, timeout=60)
+            result = program.process(program.path, *command)
             said = result.stderr.decode(errors="replace")
             good = result.returncode in (0, 2, 4, 5, 6) and "internal" not in said and said.count("error:") <= 1
             check(good, f"{name}, {command[0]}: exit code {result.returncode}: {said[:300]}")

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import zlib
@@ -26,7 +25,7 @@ from program import check, failures, ffmpeg, run  # noqa: E402
 FRAMES = 5
 def probe(file: Path, entries: str) -> str:
     command = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", f"stream={entries}", "-of", "csv=p=0", str(file)]
-    return subprocess.run(command, check=True, capture_output=True).stdout.decode().strip()
+    return program.process(*command, check=True).stdout.decode().strip()
 
 
 def psnr(a: Path, b: Path, pixel_format: str) -> float:
@@ -533,7 +532,7 @@ def test_left_out(folder: Path) -> None:
     data = tiff(3, {})
     for size in range(0, len(data), 29):  # no directory leads astray
         (folder / "cut.tif").write_bytes(data[:size])
-        result = subprocess.run([program.path, "encode", folder / "cut.tif", coded, "-y"], capture_output=True)
+        result = program.process(program.path, "encode", folder / "cut.tif", coded, "-y")
         check(result.returncode in (0, 4, 5), f"{size} bytes of a TIFF: {result.returncode} {result.stderr.decode()}")
     for name in ("big.tif", "big.other"):  # as much as tells what it is
         (folder / name).write_bytes(b"II+\0\x08\0\0\0\x10" + bytes(100))

@@ -2,10 +2,14 @@
 
 A test sets `program.path` and ends with 1 if there are `failures`."""
 
+import functools
 import shutil
 import subprocess
 
+import loaded_program
+
 path = ""
+loads_ffmpeg = False
 failures: list[str] = []
 
 
@@ -22,9 +26,20 @@ def check(good: bool, what: str) -> None:
         complain(what)
 
 
+def process(*command, stdin: bytes = b"", check: bool = False) -> subprocess.CompletedProcess:
+    """The program, ffmpeg or ffprobe; in a test of films with libraries that are loaded once."""
+    if loads_ffmpeg and command[0] in (path, "ffmpeg", "ffprobe"):
+        result = loaded_program.run(*command, stdin=stdin)
+    else:
+        result = subprocess.run([*map(str, command)], input=stdin, capture_output=True, timeout=120)
+    if check:
+        result.check_returncode()
+    return result
+
+
 def run(*arguments, code: int = 0, stdin: bytes = b"") -> str:
     """What the program said, on both outputs."""
-    result = subprocess.run([path, *map(str, arguments)], input=stdin, capture_output=True, timeout=120)
+    result = process(path, *arguments, stdin=stdin)
     said = result.stderr.decode(errors="replace") + result.stdout.decode(errors="replace")
     check(result.returncode == code, f"{' '.join(map(str, arguments))}: exit code {result.returncode}: {said[:400]}")
     return said
@@ -32,13 +47,20 @@ def run(*arguments, code: int = 0, stdin: bytes = b"") -> str:
 
 def has_ffmpeg() -> bool:
     """Of the machine and of the program; says if not."""
+    global loads_ffmpeg
     has = shutil.which("ffmpeg") is not None and "FFmpeg no" not in run("--version")
     if not has:
         print("skipped: no ffmpeg")
+    loads_ffmpeg = has
     return has
 
 
 def ffmpeg(*arguments) -> subprocess.CompletedProcess:
     """What it decodes goes to `.stdout`, its report to `.stderr`. Throws if it fails."""
-    command = ["ffmpeg", "-v", "info", "-nostdin", "-y", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True)
+    return process("ffmpeg", "-v", "info", "-nostdin", "-y", *arguments, check=True)
+
+
+@functools.cache
+def encoders() -> bytes:
+    """ffmpeg's list of them."""
+    return process("ffmpeg", "-v", "quiet", "-encoders", check=True).stdout
