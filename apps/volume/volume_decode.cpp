@@ -14,7 +14,7 @@
 #include "apps/cluster/volume_share.h"
 #include "apps/video/metrics.h"
 #include "apps/video/video.h"
-#include "apps/volume/intact_slices.h"
+#include "apps/volume/lost_slices.h"
 #include "apps/volume/volume.h"
 #include "io/md5.h"
 #include "trivelet/edit.h"
@@ -31,6 +31,7 @@ VolumeDecoderParams volume_decoder_params(const VolumeDecoding& decoding, const 
   params.reduce = decoding.reduce;
   params.max_layers = decoding.max_layers;
   params.max_planes = decoding.max_planes;
+  params.keep_partial = decoding.keep_partial;
   if (decoding.region.empty() && decoding.slices.empty()) return params;
   require(decoding.region.empty() || decoding.slices.empty(), ErrorKind::kBadArgument,
           "--slices and --region exclude each other");
@@ -73,6 +74,20 @@ class OpenVolume {
   std::shared_ptr<FileSource> source_;
 };
 
+/// After damage: no voxels are made up unless that is asked for.
+constexpr const char* kHowToHaveTheRest =
+    "; --slices A:B and --region decode what is intact, --keep-partial all, with 0 where it is damaged";
+
+/// Whether all slices are decoded before the first one is read.
+bool is_decoded_at_once(const std::string& path, const Common& common) {
+  try {
+    const std::optional<VolumeInStream> volume = volume_in(path, common);
+    return volume && volume->coded.order == VolumeOrder::kFourthAxis;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 class StreamVolume final : public VolumeSource {
  public:
   StreamVolume(const std::string& path, const VolumeDecoding& decoding, const Common& common,
@@ -82,22 +97,14 @@ class StreamVolume final : public VolumeSource {
     try {
       decoder_ = std::make_unique<VolumeDecoder>(source_, params, backend_.get());
     } catch (const Error& e) {
-      const bool is_held = decoding.keep_partial && e.kind() == ErrorKind::kBadStream &&
-                           volume_in(path, common)->coded.order == VolumeOrder::kFourthAxis;
-      fail(e.kind(), "'" + path + "': " + e.what() +
-                         (is_held ? "; slabs of this volume have slices of all its volumes (its fourth axis was coded "
-                                    "first), which --keep-partial does not pass; --slices A:B decodes what is intact"
-                                  : ""));
+      const bool is_of_slices = e.kind() == ErrorKind::kBadStream && is_decoded_at_once(path, common);
+      fail(e.kind(), "'" + path + "': " + e.what() + (is_of_slices ? kHowToHaveTheRest : ""));
     }
     in_stream_ = *volume_in(decoder_->stream());
     info_ = in_stream_.info;
     static_cast<VolumeDescription&>(info_) = decoder_->output();
     place();
-    if (decoding.keep_partial) {
-      intact_ = std::make_unique<IntactSlices>(OpenVolume(path, backend_), params, *decoder_);
-      return;
-    }
-    if (!workers.processes) return;
+    if (!workers.processes || decoding.keep_partial) return;
     std::vector<VolumePiece> pieces = volume_pieces(*decoder_, params);
     if (pieces.size() < 2) {
       log::info("one process decodes '{}', the others are idle: it cannot be divided", path);
@@ -109,15 +116,12 @@ class StreamVolume final : public VolumeSource {
   }
 
   const io::VolumeInfo& info() const override { return info_; }
-  bool read(std::byte* slice) override {
-    return intact_ ? intact_->read(slice) : gathered_ ? gathered_->read(slice) : decoder_->read(slice);
-  }
-  /// Null unless they were asked for.
-  const IntactSlices* intact() const { return intact_.get(); }
+  bool read(std::byte* slice) override { return gathered_ ? gathered_->read(slice) : decoder_->read(slice); }
+  const VolumeDecoder& decoder() const { return *decoder_; }
   const VolumeInStream& in_stream() const { return in_stream_; }
   const StreamInfo& stream() const { return decoder_->stream(); }
   std::uint64_t bytes_read() const {
-    return gathered_ || intact_ ? decoder_->stream().file_bytes : decoder_->stats().stream_bytes;
+    return gathered_ ? decoder_->stream().file_bytes : decoder_->stats().stream_bytes;
   }
   /// Everything, at full size.
   bool is_whole() const { return decoder_->output() == in_stream_.coded.volume && decoder_->step()[0] == 1; }
@@ -144,7 +148,6 @@ class StreamVolume final : public VolumeSource {
   VolumeInStream in_stream_;
   io::VolumeInfo info_;
   std::unique_ptr<GatheredSlices> gathered_;  ///< null: this process decodes all
-  std::unique_ptr<IntactSlices> intact_;      ///< null: damage ends decoding
 };
 
 /// A new header has the fields of VolumeInfo, as far as its format has a place for them.
@@ -202,29 +205,13 @@ void help_decode_volume(Processes& processes, const std::string& input, const Vo
   decode_pieces_for_others(processes, pieces, params, *open);
 }
 
-/// Of damage it says how to have the rest: no voxels are made up unless that is asked for.
 bool read_slice(StreamVolume& volume, std::byte* slice) {
   try {
     return volume.read(slice);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kBadStream) throw;
-    fail(e.kind(), std::string(e.what()) +
-                       "; --slices A:B and --region decode what is intact, --keep-partial all, with 0 where it is "
-                       "damaged");
+    fail(e.kind(), std::string(e.what()) + kHowToHaveTheRest);
   }
-}
-
-/// After the output is there: names the damaged slices, and throws if there are any.
-void report_damage(const StreamVolume& volume, const std::string& input) {
-  constexpr std::size_t kMostNamed = 100;
-  const IntactSlices* intact = volume.intact();
-  if (intact == nullptr || intact->lost().empty()) return;
-  for (std::size_t i = 0; i < std::min(kMostNamed, intact->lost().size()); ++i) {
-    const IntactSlices::Lost& lost = intact->lost()[i];
-    log::warn("'{}': damaged, 0 instead: {} ({})", input, intact->place_of(lost), lost.why);
-  }
-  fail(ErrorKind::kBadStream, fmt::format("'{}': {} of {} are damaged and hold 0; the output has the others", input,
-                                          intact->lost_slices(), count_of(volume.info().all_slices(), "slice")));
 }
 
 int decode_volume_to(const std::string& input, const std::string& output, const VolumeDecoding& decoding,
@@ -288,7 +275,7 @@ int decode_volume_to(const std::string& input, const std::string& output, const 
   log::info("{}x{}x{}{} {}, {} bytes read, {:.1f} MB/s", info.width, info.height, info.slices,
             info.volumes > 1 ? fmt::format("x{}", info.volumes) : "", trivelet::to_string(info.voxel.type),
             volume.bytes_read(), 1e-6 * static_cast<double>(info.bytes()) / clock.seconds());
-  report_damage(volume, input);
+  report_damage(volume.decoder(), input);
   return kExitDone;
 }
 

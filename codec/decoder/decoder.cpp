@@ -47,6 +47,12 @@ bool is_tvl(const void* data, std::size_t size) {
 void Decoder::State::report(const std::string& what) {
   if (!params.keep_partial) fail(ErrorKind::kBadStream, what);
   if (stats.damage.size() < kMostDamage) stats.damage.push_back(what);
+  if (new_damage.size() < kMostDamage) new_damage.push_back(what);
+}
+
+void Decoder::State::add_new(std::vector<std::string> lines) {
+  for (std::string& line : lines)
+    if (new_damage.size() < kMostDamage) new_damage.push_back(std::move(line));
 }
 
 void Decoder::State::count_damaged(Packet& packet) {
@@ -226,6 +232,10 @@ int Decoder::gop_frames() const { return state_->capacity(); }
 
 std::uint64_t Decoder::first_frame_of_gop() const { return state_->delivered_first; }
 
+bool Decoder::is_gop_damaged() const { return state_->delivered_damaged; }
+
+const std::vector<std::string>& Decoder::gop_damage() const { return state_->new_damage; }
+
 Gop Decoder::make_gop() const { return Gop(state_->output, state_->capacity(), state_->allocate); }
 
 Decoder::State::ReadPacket Decoder::State::read_next() {
@@ -358,11 +368,15 @@ void Decoder::State::read_ahead() {
           return next;
         });
     stats.stream_bytes = read->bytes;
-    for (std::string& line : read->damage)
-      if (stats.damage.size() < kMostDamage) stats.damage.push_back(std::move(line));
+    for (const std::string& line : read->damage)
+      if (stats.damage.size() < kMostDamage) stats.damage.push_back(line);
     later = read->error;
     all_read = !read->packet && !later;
-    if (!read->packet) return;
+    if (!read->packet) {
+      end_damage = std::move(read->damage);
+      return;
+    }
+    read->packet->read_damage = std::move(read->damage);
     if (read->packet->counted_damaged) ++stats.damaged_gops;
     read->packet->damage.clear();
     const trace::Span span("submit");
@@ -387,10 +401,12 @@ std::unique_ptr<Decoder::State::Packet> Decoder::State::decode(const Take& take)
   read_ahead();
   if (flying.empty()) {
     if (later) std::rethrow_exception(std::exchange(later, nullptr));
+    add_new(std::exchange(end_damage, {}));
     return nullptr;
   }
   std::unique_ptr<Packet> packet = std::move(flying.front());
   flying.pop_front();
+  add_new(std::exchange(packet->read_damage, {}));
   {
     const trace::Span span("decode");
     const bool taken = in_stages([&] { return take(*backend); });
@@ -479,6 +495,7 @@ void keep_frames(Gop& gop, int from, int to) {
 }  // namespace
 
 bool Decoder::State::pull(Gop& gop, bool may_exchange) {
+  new_damage.clear();
   for (;;) {
     std::unique_ptr<Packet> packet =
         decode([&](GopDecoder& from) { return may_exchange ? from.exchange(gop) : from.pull(gop); });
@@ -503,6 +520,7 @@ bool Decoder::State::pull(Gop& gop, bool may_exchange) {
     while (to > from && first + static_cast<std::uint64_t>(to - 1) * step >= params.end_frame) --to;
     if (from < to && (from > 0 || to < gop.frames())) keep_frames(gop, from, to);
     delivered_first = g.first_frame;
+    delivered_damaged = packet->counted_damaged;
     (void)spare.push(std::move(packet));
     if (from == to) {
       ++stats.passed_gops;

@@ -37,9 +37,10 @@ struct Decoder::State : StreamLayout {
     std::shared_ptr<const StreamGeometry> geometry;
     LayeredGop received;
     MotionSections motion;
-    std::string where;                ///< the packet's name in messages
-    std::vector<std::uint8_t> bytes;  ///< chunks, each followed by padding
-    std::vector<std::string> damage;  ///< found by the backend
+    std::string where;                     ///< the packet's name in messages
+    std::vector<std::uint8_t> bytes;       ///< chunks, each followed by padding
+    std::vector<std::string> damage;       ///< found by the backend
+    std::vector<std::string> read_damage;  ///< found by reading it and what was missing before it
     bool counted_damaged = false;
     bool whole = false;  ///< everything was wanted and received
   };
@@ -86,6 +87,9 @@ struct Decoder::State : StreamLayout {
   LastingFailure failure;                      ///< of pull() and exchange()
   bool key_damaged = false;                    ///< of the GOP decoded last, according to the backend
   std::uint64_t delivered_first = 0;           ///< first frame of the GOP delivered last
+  bool delivered_damaged = false;              ///< that GOP is
+  std::vector<std::string> new_damage;         ///< since the GOP delivered before it
+  std::vector<std::string> end_damage;         ///< found behind the last packet
   bool looked_for_volume = false;              ///< none found, or one that is not predicted
   bool all_read = false;
   bool reading_begun = false;
@@ -163,6 +167,7 @@ struct Decoder::State : StreamLayout {
   /// Reports damage: throws an Error, or records it if intact parts are to be delivered.
   void report(const std::string& what);
   void count_damaged(Packet& packet);
+  void add_new(std::vector<std::string> lines);
 
   // packet_reader.cpp: the reading half
   /// The same for the reading half: the next packet carries the report.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "codec/base/bytes.h"
@@ -88,6 +90,23 @@ struct VolumeDecoder::State {
   int at = 0;               // next frame of `gop`
   std::vector<int> frames;  // frames of `gop` to deliver together
   std::unique_ptr<ThreadPool> pool;
+
+  // With keep_partial. Frames are counted after the reduction.
+  struct GopPlace {
+    std::uint64_t first = 0;  // frame, before the reduction
+    bool is_damaged = false;
+    std::vector<std::string> damage;
+  };
+  std::uint64_t first_seen = 0;  // of the frames that are decoded
+  std::uint64_t end_seen = 0;    // of the selected frames
+  std::uint64_t lost_end = 0;    // frames from `seen` to here are damaged
+  std::string why;               // they are
+  std::vector<LostSlices> lost;
+  std::uint64_t lost_seen = 0;  // selected frames up to the last one in `lost`
+  std::uint64_t selected = 0;   // frames up to `seen`
+  std::mutex places_mutex;
+  std::deque<GopPlace> places;  // of the GOPs in `gops`, and of the end
+
   std::unique_ptr<Prefetch> gops;  // last member: its thread uses the decoder
 
   bool is_predicted() const { return map.prediction != VolumePrediction::kNone; }
@@ -104,6 +123,14 @@ struct VolumeDecoder::State {
   void begin();
   void begin_gops();
   bool next_picture();
+  void note_place(bool is_gop);
+  GopPlace take_place();
+  void next_place();
+  bool next_frame();
+  std::uint64_t place_after_reduction(std::uint64_t frame) const {
+    return frame / slab * ((slab + step[2] - 1) / step[2]) + frame % slab / step[2];
+  }
+  void lose(std::uint64_t z, std::uint64_t volume);
   void cut(int frame, std::byte* slice);
   std::uint64_t z_in_stream(std::uint64_t z) const;
   bool is_selected(std::uint64_t z, std::uint64_t volume) const {
@@ -213,10 +240,11 @@ void VolumeDecoder::State::select_frames(DecoderParams& decoding) {
     first *= whole.volumes;
     end *= whole.volumes;
   }
+  end_seen = end;
   const bool groups = step[2] > 1 || map.prediction == VolumePrediction::kAcross;
   if (groups) first = first / left * left;
   if (step[2] > 1) end = (end + left - 1) / left * left;
-  seen = first;
+  seen = first_seen = first;
   decoding.first_frame = first / left * slab + first % left * step[2];
   decoding.end_frame = end / left * slab + end % left * step[2];
 }
@@ -241,6 +269,7 @@ DecoderParams VolumeDecoder::State::request() {
   decoding.limits = params.limits;
   decoding.simd = params.simd;
   decoding.differences = true;
+  decoding.keep_partial = params.keep_partial;
   select_frames(decoding);
   select_region(decoding);
   return decoding;
@@ -261,9 +290,10 @@ void VolumeDecoder::State::begin() {
 void VolumeDecoder::State::begin_gops() {
   gops = std::make_unique<Prefetch>([this] { return decoder->make_gop(); }, 2,
                                     [this](Gop& g) {
-                                      if (!decoder->pull(g)) return false;
-                                      unpredict(map.prediction, map.plane_bits(), g);
-                                      return true;
+                                      const bool is_gop = decoder->pull(g);
+                                      if (params.keep_partial) note_place(is_gop);
+                                      if (is_gop) unpredict(map.prediction, map.plane_bits(), g);
+                                      return is_gop;
                                     },
                                     params.workers.run != nullptr);
 }
@@ -276,6 +306,60 @@ bool VolumeDecoder::State::next_picture() {
     if (!gop) return false;
   }
   return true;
+}
+
+/// Called by the thread that decodes ahead, which is some GOPs further than `gop`.
+void VolumeDecoder::State::note_place(bool is_gop) {
+  const std::lock_guard lock(places_mutex);
+  places.push_back(
+      {is_gop ? decoder->first_frame_of_gop() : 0, is_gop && decoder->is_gop_damaged(), decoder->gop_damage()});
+}
+
+VolumeDecoder::State::GopPlace VolumeDecoder::State::take_place() {
+  const std::lock_guard lock(places_mutex);
+  GopPlace place = std::move(places.front());
+  places.pop_front();
+  return place;
+}
+
+/// Takes the next GOP. Frames missing before it, those of a damaged one, and those after the last one are lost.
+void VolumeDecoder::State::next_place() {
+  if (!gops) begin_gops();
+  gop = gops->next();
+  const GopPlace place = take_place();
+  if (!gop) {
+    lost_end = end_seen;
+    why = place.damage.empty() ? "the stream ends before" : place.damage.front();
+    return;
+  }
+  const std::uint64_t first = std::max(place_after_reduction(place.first), first_seen);
+  const auto frames_of_gop = static_cast<std::uint64_t>(gop->frames());
+  at = first < seen ? static_cast<int>(std::min(seen - first, frames_of_gop)) : 0;
+  if (first > seen) {
+    lost_end = std::min(first, end_seen);
+    why = place.damage.empty() ? "the stream has other frames here" : place.damage.front();
+  }
+  if (!place.is_damaged) return;
+  if (lost_end <= seen) why = place.damage.empty() ? "damaged" : place.damage.back();
+  lost_end = std::min(first + frames_of_gop, end_seen);
+  gop = nullptr;
+}
+
+/// False at the end. Frame `seen` of the stream is frame `at` of `gop`, or is lost.
+bool VolumeDecoder::State::next_frame() {
+  if (!params.keep_partial) return next_picture();
+  while (seen < end_seen && seen >= lost_end && !(gop && at < gop->frames())) next_place();
+  return seen < end_seen;
+}
+
+/// Notes a selected slice of `whole` as damaged.
+void VolumeDecoder::State::lose(std::uint64_t z, std::uint64_t volume) {
+  const std::uint64_t first = z_in_stream(z);
+  if (lost.empty() || lost_seen + 1 < selected) lost.push_back({first, volume, first, volume, 0, why});
+  lost_seen = selected;
+  ++lost.back().delivered;
+  lost.back().last_slice = std::min(first + step[2], info.volume.slices) - 1;
+  lost.back().last_volume = volume;
 }
 
 /// Copies the requested part of a frame of `gop`.
@@ -321,25 +405,33 @@ void VolumeDecoder::State::hold_all() {
   const StreamInfo& stream = decoder->info();
   std::uint64_t pictures = 0;
   for (const GopInfo& g : stream.gops) pictures += static_cast<std::uint64_t>(g.frames);
-  require(!stream.has_index || pictures >= slices, ErrorKind::kBadStream,
+  require(params.keep_partial || !stream.has_index || pictures >= slices, ErrorKind::kBadStream,
           "the stream has " + count_of(pictures, "picture") + ", its volume " + count_of(slices, "slice"));
   const std::size_t bytes = checked_mul(static_cast<std::size_t>(slices), output.slice_bytes());
   check_memory(params.limits, bytes, "to hold a volume whose fourth axis was coded first", ", or decode a part");
   held.resize(bytes);
-  std::uint64_t found = 0;
-  for (std::uint64_t frame = seen; next_picture(); ++frame, ++at) {
-    const std::uint64_t z = frame / whole.volumes;
-    const std::uint64_t volume = frame % whole.volumes;
-    if (!is_selected(z, volume) || found == slices) continue;
-    ++found;
-    const std::uint64_t place = (volume - params.first_volume) * output.slices + (z - selection.z);
-    cut(at, held.data() + static_cast<std::size_t>(place) * output.slice_bytes());
+  std::vector<bool> is_there(mask ? static_cast<std::size_t>(slices) : 0);
+  while (next_frame()) {
+    const bool is_lost = seen < lost_end;
+    const int frame = is_lost ? 0 : at++;
+    const std::uint64_t z = seen / whole.volumes;
+    const std::uint64_t volume = seen++ % whole.volumes;
+    if (!is_selected(z, volume) || selected == slices) continue;
+    ++selected;
+    if (is_lost) {
+      lose(z, volume);
+      continue;
+    }
+    const auto place = static_cast<std::size_t>((volume - params.first_volume) * output.slices + (z - selection.z));
+    cut(frame, held.data() + place * output.slice_bytes());
+    if (mask) is_there[place] = true;
   }
-  require(found == slices, ErrorKind::kBadStream,
-          "the stream ends after " + std::to_string(found) + " of " + count_of(slices, "slice"));
+  require(selected == slices, ErrorKind::kBadStream,
+          "the stream ends after " + std::to_string(selected) + " of " + count_of(slices, "slice"));
   for (std::uint64_t i = 0; mask && i < slices; ++i)  // in order, so that marks are decoded once
-    put_marked(selection.z + i % output.slices, params.first_volume + i / output.slices,
-               held.data() + static_cast<std::size_t>(i) * output.slice_bytes());
+    if (is_there[static_cast<std::size_t>(i)])
+      put_marked(selection.z + i % output.slices, params.first_volume + i / output.slices,
+                 held.data() + static_cast<std::size_t>(i) * output.slice_bytes());
 }
 
 bool VolumeDecoder::State::read(std::byte* slice) {
@@ -349,12 +441,19 @@ bool VolumeDecoder::State::read(std::byte* slice) {
     return true;
   }
   for (;;) {
-    if (!next_picture()) return false;
+    if (!next_frame()) return false;
     // Of several volumes, deliver the requested slices of each.
+    const bool is_lost = seen < lost_end;
+    const int frame = is_lost ? 0 : at++;
     const std::uint64_t z = seen % whole.slices;
     const std::uint64_t volume = seen++ / whole.slices;
-    const int frame = at++;
     if (!is_selected(z, volume)) continue;
+    ++selected;
+    if (is_lost) {
+      lose(z, volume);
+      std::memset(slice, 0, output.slice_bytes());
+      return true;
+    }
     cut(frame, slice);
     put_marked(z, volume, slice);
     return true;
@@ -362,7 +461,7 @@ bool VolumeDecoder::State::read(std::byte* slice) {
 }
 
 std::uint64_t VolumeDecoder::State::read(std::byte* slices, std::uint64_t most) {
-  if (!in_order || mask || cuts_rows) return read(slices) ? 1 : 0;
+  if (!in_order || mask || cuts_rows || params.keep_partial) return read(slices) ? 1 : 0;
   frames.clear();
   while (frames.empty()) {
     if (!next_picture()) return 0;
@@ -436,6 +535,7 @@ std::uint64_t VolumeDecoder::read(std::byte* slices, std::uint64_t most) {
   require(most > 0, ErrorKind::kBadArgument, "no slices are wanted");
   return state_->failure.over([&] { return state_->read(slices, most); });
 }
+const std::vector<LostSlices>& VolumeDecoder::lost() const { return state_->lost; }
 const CodecStats& VolumeDecoder::stats() const { return state_->decoder->stats(); }
 
 }  // namespace trivelet

@@ -286,6 +286,11 @@ class Decoder {
   int gop_frames() const;
   /// The number, in the stream, of the first frame of the GOP delivered last.
   std::uint64_t first_frame_of_gop() const;
+  /// With DecoderParams::keep_partial: whether something of the GOP delivered last is damaged.
+  bool is_gop_damaged() const;
+  /// With DecoderParams::keep_partial: damage since the GOP before, of packets that are missing and then of the GOP
+  /// delivered last; after the end, what is missing there. At most 100 lines.
+  const std::vector<std::string>& gop_damage() const;
   /// A Gop of the right format and capacity for pull(), in memory that the backend writes fastest.
   Gop make_gop() const;
   /// Decodes the next GOP of the selected range into `gop`. False at the end. For a volume it delivers the mapped

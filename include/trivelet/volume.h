@@ -358,10 +358,23 @@ struct VolumeDecoderParams {
   int reduce = 0;      ///< number of halvings: voxel x is at x / 2^reduce afterwards. Not with prediction
   int max_layers = 0;  ///< the most quality layers to decode; 0 = all. Not with prediction
   int max_planes = 0;  ///< the most bit planes to decode; 0 = all. Not with prediction
-  int threads = 0;     ///< 0 = one per core
+  /// Deliver a damaged or cut stream: slices of damaged slabs are 0, whatever the type and scale of the values, and are
+  /// in VolumeDecoder::lost().
+  bool keep_partial = false;
+  int threads = 0;  ///< 0 = one per core
   Workers workers{};
   Limits limits{};  ///< throws Unsupported for streams that would exceed them
   SimdLevel simd = SimdLevel::kBest;
+};
+
+/// Slices that follow one another in the order in which they are coded (VolumeStreamInfo::order) and are damaged.
+struct LostSlices {
+  std::uint64_t first_slice = 0;  ///< of the volume at full size, like all of these
+  std::uint64_t first_volume = 0;
+  std::uint64_t last_slice = 0;
+  std::uint64_t last_volume = 0;
+  std::uint64_t delivered = 0;  ///< slices that read() delivers as 0 for them
+  std::string why;              ///< what is wrong with the first
 };
 
 class VolumeDecoder {
@@ -383,11 +396,15 @@ class VolumeDecoder {
   std::array<std::uint64_t, 3> step() const;
 
   /// Decodes the next slice, output().slice_bytes() bytes; false at the end. A truncated stream ends early. Throws
-  /// BadStream for damage, after which no slice follows.
+  /// BadStream for damage, after which no slice follows. With VolumeDecoderParams::keep_partial neither happens.
   bool read(std::byte* slice);
   /// Decodes up to `most` >= 1 contiguous slices with several threads, at most the rest of a GOP. Returns how many; 0
   /// at the end.
   std::uint64_t read(std::byte* slices, std::uint64_t most);
+
+  /// With VolumeDecoderParams::keep_partial: the damaged slices up to the one that was read last; all of the selected
+  /// ones if the fourth axis was coded first.
+  const std::vector<LostSlices>& lost() const;
 
   const CodecStats& stats() const;
 

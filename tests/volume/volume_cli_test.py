@@ -369,14 +369,76 @@ def check_kept_parts(folder):
         due[..., 2 * slab :] = 0
         check(np.array_equal(found, due), f"{shape}: a stream that was cut")
     run("decode", broken, kept, "-y", code=4)
-    # Slabs across volumes are not passed, which is said.
+    check_kept_parts_across_volumes(folder, damaged)
+    check_many_lost_slabs(folder)
+
+
+def check_kept_parts_across_volumes(folder, damaged):
+    """Slabs that hold slices of all volumes: the fourth axis was coded first."""
+    path, coded, broken, kept = (os.path.join(folder, n) for n in ("whole.nii", "whole.tvl", "kept.tvl", "kept.nii"))
     data = np.repeat(noise_volume((40, 30, 8, 1), "int16"), 6, axis=3)
     nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
-    run("encode", path, coded, "-y", "--slab", 12)
-    check(json.loads(run("info", coded, "--json")[0])["volume"]["along_fourth_axis"], "the fourth axis first")
-    damaged(coded, (1,))
-    check("which --keep-partial does not pass" in run("decode", broken, kept, "-y", "--keep-partial", code=4)[1], "fourth axis")
-    run("decode", coded, kept, "-y", code=0)
+    gops = lambda: json.loads(run("info", coded, "--json")[0])["gops"]
+
+    def check_lost(which, options, places, shown=np.s_[:]):
+        damaged(coded, which)
+        due, at = data.reshape(40, 30, 48).copy(), 0  # as they are coded
+        for n, gop in enumerate(gops()):
+            if n in which or n - len(gops()) in which:
+                due[..., at : at + gop["frames"]] = 0
+            at += gop["frames"]
+        due = due.reshape(40, 30, 8, 6)[shown]
+        run("decode", broken, kept, "-y", *options, code=4 if places else 0)
+        said = run("decode", broken, kept, "-y", "--keep-partial", *options, code=4 if places else 0)[1]
+        found = np.asanyarray(nibabel.load(kept).dataobj).reshape(due.shape)
+        check(np.array_equal(found, due), f"the fourth axis, without {which}, {options}")
+        check(said.count("damaged, 0 instead: ") == len(places), f"damage of {which}, {options}: {said}")
+        for place, slices in places:
+            check(f": damaged, 0 instead: {place} (" in said, f"the place of {which} is not {place}: {said}")
+        slices = sum(n for _, n in places)
+        check(not places or f"{slices} of {due.shape[2] * 6} slices are damaged" in said, f"{slices} slices: {said}")
+
+    for options in (("--transform", "prediction"), ("--transform", "wavelet")):
+        run("encode", path, coded, "-y", "--slab", 12, *options)
+        check(json.loads(run("info", coded, "--json")[0])["volume"]["along_fourth_axis"], "the fourth axis first")
+        check_lost((), (), [])
+        check_lost((1,), (), [("slices 2 to 3 of all volumes", 12)])
+        check_lost((0, 2), (), [("slices 0 to 1 of all volumes", 12), ("slices 4 to 5 of all volumes", 12)])
+        check_lost((2, -1), (), [("slices 4 to 7 of all volumes", 24)])
+        check_lost((1,), ("--slices", "4:8"), [], np.s_[:, :, 4:])
+        check_lost((1,), ("--region", "5,3,3,20,10,2"), [("slice 3 of all volumes", 6)], np.s_[5:25, 3:13, 3:5])
+    run("encode", path, coded, "-y", "--slab", 8, "--transform", "prediction")
+    check_lost((1,), (), [("slice 1 of volumes 2 to 5, slice 2 of volumes 0 to 3", 8)])
+    check_lost((1, 2), (), [("slice 1 of volumes 2 to 5, slices 2 to 3 of all volumes", 16)])
+    run("encode", path, coded, "-y", "--slab", 4, "--transform", "prediction")
+    check_lost((0,), (), [("slice 0 of volumes 0 to 3", 4)])
+    # A stream that was cut.
+    stream, at = open(coded, "rb").read(), gops()[2]["offset"]
+    open(broken, "wb").write(stream[: at + 10])
+    run("decode", broken, kept, "-y", "--keep-partial", code=4)
+    due = data.reshape(40, 30, 48).copy()
+    due[..., 8:] = 0
+    found = np.asanyarray(nibabel.load(kept).dataobj)
+    check(np.array_equal(found, due.reshape(40, 30, 8, 6)), "the fourth axis, a stream that was cut")
+
+
+def check_many_lost_slabs(folder):
+    """Of more than a thousand places 100 are named, the others counted."""
+    path, coded, kept = (os.path.join(folder, n) for n in ("many.nii", "many.tvl", "many_kept.nii"))
+    data = np.random.default_rng(2).integers(1, 200, (8, 8, 2600)).astype("uint8")
+    nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), path)
+    run("encode", path, coded, "-y", "--slab", 1, "--preset", "fast")
+    stream, gops = bytearray(open(coded, "rb").read()), json.loads(run("info", coded, "--json")[0])["gops"]
+    for gop in gops[::2]:
+        stream[gop["offset"] + gop["bytes"] - 8] ^= 0x55
+    open(coded, "wb").write(bytes(stream))
+    said = run("decode", coded, kept, "-y", "--keep-partial", code=4)[1]
+    found = np.asanyarray(nibabel.load(kept).dataobj)
+    data[..., ::2] = 0
+    check(np.array_equal(found, data), "1300 damaged slabs")
+    check(said.count("damaged, 0 instead: --slices") == 100, f"places that are named: {said[:3000]}")
+    check("1200 slices in 1200 places more, up to --slices 2598:2599" in said, f"the others: {said[-600:]}")
+    check("1300 of 2600 slices are damaged" in said, f"all: {said[-600:]}")
 
 
 def test_access(folder):
