@@ -7,6 +7,7 @@ Skipped without ffmpeg.
 """
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -115,6 +116,49 @@ def test_real_media(folder: Path) -> None:
         check(piped.returncode == 0 and decoded(folder / "piped.tvl") == wanted, f"RealMedia, {name}, piped: {piped.stderr}")
 
 
+def outcomes(film: Path, coded: Path, *arguments) -> set:
+    """Exit code, words and bytes, with several numbers of threads and several times."""
+    found = set()
+    for i in range(12):
+        coded.unlink(missing_ok=True)
+        command = [program.path, "encode", film, coded, *EXACT, "-t", str((1, 2, 4, 8)[i % 4]), *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        said = re.sub(r", [0-9.]+ frames/s", "", result.stderr)
+        found.add((result.returncode, said, coded.read_bytes() if coded.exists() else b""))
+    return found
+
+
+def test_repeated(folder: Path) -> None:
+    """Films that are damaged or wrongly padded: the answer depends on no thread, and not on what is behind the part that is asked for."""
+    film, coded = folder / "padded.avi", folder / "again.tvl"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=352x288:rate=25", "-frames:v", 12, "-c:v", "mpeg4", "-q:v", 2, "-bf", 0, "-f", "m4v",
+           folder / "plain.m4v")  # fmt: skip
+    parts = (folder / "plain.m4v").read_bytes().split(b"\0\0\1\xb6")
+    # The decoder counts how pictures end; bytes behind those from the fifth on are padding or damage by this count.
+    (folder / "padded.m4v").write_bytes(b"\0\0\1\xb6".join(parts[:5] + [part + b"\xff\xff" for part in parts[5:]]))
+    ffmpeg("-f", "m4v", "-framerate", 25, "-i", folder / "padded.m4v", "-c", "copy", film)
+    found = outcomes(film, coded)
+    check(len(found) == 1 and next(iter(found))[0] == 4, f"MPEG-4 with padding of its own: {[(c, w[:200]) for c, w, _ in found]}")
+
+    whole, film = folder / "whole.mp4", folder / "damaged.mp4"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", 40, "-c:v", "libx264", "-g", 60, "-bf", 2, whole)
+    packets = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts_time,pos,size", "-of", "csv=p=0",
+                              whole], check=True, capture_output=True, text=True).stdout.split()  # fmt: skip
+    time, size, at = (float(field) for field in packets[15].split(",")[:3])
+    data = bytearray(whole.read_bytes())
+    for i in range(int(at + size / 2), int(at + size / 2) + 40):
+        data[i] ^= 0x5A
+    film.write_bytes(data)
+    # Those shown before that need no later packet.
+    intact = sum(1 for packet in packets[:15] if float(packet.split(",")[0]) < time)
+    run("encode", whole, folder / "intact.tvl", *EXACT, "--frames", f":{intact}")
+    found = outcomes(film, coded, "--frames", f":{intact}")
+    check({(c, data) for c, _, data in found} == {(0, (folder / "intact.tvl").read_bytes())},
+          f"{intact} frames before damage: {[(c, w[:200]) for c, w, _ in found]}")  # fmt: skip
+    found = outcomes(film, coded)
+    check(len(found) == 1 and next(iter(found))[0] == 4, f"damage: {[(c, w[:200]) for c, w, _ in found]}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -122,6 +166,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_videos(Path(name))
         test_real_media(Path(name))
+        encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
+        if b" libx264 " in encoders:
+            test_repeated(Path(name))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

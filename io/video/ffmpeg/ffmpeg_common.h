@@ -18,6 +18,7 @@ extern "C" {
 #include <string>
 
 #include "io/adapters.h"
+#include "io/video/ffmpeg/ffmpeg_messages.h"
 #include "trivelet/metadata.h"
 #include "trivelet/types.h"
 
@@ -53,34 +54,6 @@ PacketPtr make_packet();
 /// Throws an Error of the fitting kind: Io for errors of the system, Unsupported for features that FFmpeg lacks,
 /// otherwise `kind`. The text ends with FFmpeg's text for the code, or with `reason` if there is one.
 [[noreturn]] void av_fail(int code, const std::string& what, ErrorKind kind, const std::string& reason = {});
-
-/// The messages of level "error" about one coder or container. The libraries continue after them, so a message is the
-/// reason if a call fails, and otherwise a warning to pass on. While a log exists, nothing is printed.
-///
-/// Set the `opaque` of the AVCodecContext or AVFormatContext to the log, which must live longer.
-class ErrorLog {
- public:
-  ErrorLog();
-  ~ErrorLog();
-  ErrorLog(const ErrorLog&) = delete;
-  ErrorLog& operator=(const ErrorLog&) = delete;
-  /// The first message since the last call, "" when there was none.
-  std::string take();
-  /// True if a decoder has concealed missing samples since the last call. Frames are not always marked: with several
-  /// threads the mark of a frame that is shown later is lost.
-  bool take_concealed();
-  /// What a decoder has said it lacks since the last forget(), "FMO is not implemented"; "" if it lacks nothing.
-  std::string missing_feature();
-  /// What was until now is of no interest.
-  void forget();
-  void add(std::string message, bool concealed);
-  void add_missing(std::string feature) { missing_ = std::move(feature); }
-
- private:
-  std::string first_;
-  std::string missing_;
-  bool concealed_ = false;
-};
 
 /// The format of types.h that holds the same samples without loss; nothing for floating point, Bayer, hardware
 /// surfaces. Palettes depend on the frame: see unpack_format().

@@ -85,6 +85,10 @@ bool has_four_bytes(int format) {
          format == AV_PIX_FMT_RGB0;
 }
 
+/// True if what is decoded of a picture depends on those before in a way that threads do not keep: the decoder of
+/// MPEG-4 counts how pictures end, to find out how their encoder pads, and its threads begin pictures before it has.
+bool learns_from_pictures(const AVCodecContext& codec) { return codec.codec_id == AV_CODEC_ID_MPEG4; }
+
 std::int64_t shown_at(const AVFrame& frame) { return frame.best_effort_timestamp; }
 
 PacketPtr copy_of(const AVPacket& packet) {
@@ -119,18 +123,6 @@ BufferPtr open_cuda_device(int number) {
     av_fail(AVERROR(ENOSYS), "GPU " + std::to_string(number) + " does not decode video", ErrorKind::kUnsupported,
             code == AVERROR(ENOMEM) ? "this FFmpeg was built without CUDA" : "FFmpeg cannot use its driver");
   return BufferPtr(device);
-}
-
-void Complaints::add(const std::string& place, const std::string& message) {
-  const std::lock_guard lock(mutex_);
-  if (count_++ == 0) first_ = "near " + place + ": " + message;
-}
-
-std::string Complaints::summary() const {
-  const std::lock_guard lock(mutex_);
-  if (count_ == 0) return {};
-  return "FFmpeg complained " + (count_ == 1 ? "once, " : std::to_string(count_) + " times, first ") + first_ +
-         "; it decoded what it read all the same";
 }
 
 namespace {
@@ -269,12 +261,14 @@ void PictureDecoder::open_decoder(int threads, AVBufferRef* device) {
   int code = avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
   if (code < 0) av_fail(code, name_ + ": wrong codec parameters", ErrorKind::kBadStream);
   codec_->pkt_timebase = stream_->time_base;
-  // Messages of threads that decode several frames do not tell which of them is damaged, and with threads for slices
-  // the decoder of H.264 conceals without a message.
-  codec_->thread_count = recover_ ? 1 : std::max(threads, 0);
+  // With threads for slices the decoder of H.264 conceals without a message.
+  codec_->thread_count = recover_ || learns_from_pictures(*codec_) ? 1 : std::max(threads, 0);
   codec_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   codec_->err_recognition = AV_EF_CRCCHECK;
   codec_->opaque = &log_;
+#ifdef AV_CODEC_FLAG_COPY_OPAQUE
+  codec_->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
+#endif
   if (device != nullptr) {
     codec_->hw_device_ctx = av_buffer_ref(device);
     if (codec_->hw_device_ctx == nullptr) throw std::bad_alloc();
@@ -303,6 +297,7 @@ bool PictureDecoder::go_on_behind_damage() {
   recovered_ = false;
   sent_.clear();
   avcodec_flush_buffers(codec_.get());
+  is_draining_ = false;
   log_.forget();
   complaint_.clear();
   // The decoder's threads had further packets than the damaged one.
@@ -349,7 +344,8 @@ AVFrame* PictureDecoder::next() {
   const HeldMessages held(codec_->codec->name == std::string_view("libjxl"));
   for (;;) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
-    if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code);
+    const std::uint64_t packet = code == 0 ? packet_of(*frame_) : ErrorLog::kAll;
+    if (code != AVERROR(EAGAIN)) check_damage(code == AVERROR_EOF ? 0 : code, packet, first_undecoded());
     if (code == AVERROR_EOF) {
       if (go_on_behind_damage()) continue;
       const bool all_there = stream_->nb_frames > 0 && frames_ >= static_cast<std::uint64_t>(stream_->nb_frames);
@@ -370,7 +366,7 @@ AVFrame* PictureDecoder::next() {
     before_begin_ = false;
     const bool behind = !damage_.empty() && shown_at(*frame_) >= damaged_at_;
     if (behind || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
-      check_damage(AVERROR_INVALIDDATA);
+      check_damage(AVERROR_INVALIDDATA, packet);
       if (go_on_behind_damage()) continue;
       recovered_ = true;  // this picture is damaged
       return nullptr;
@@ -419,7 +415,7 @@ bool PictureDecoder::read_packet() {
     code = read_any_packet();
   } while (code == 0 && (packet_->stream_index != stream_->index || packet_->size == 0));
   if (io_) io_->rethrow();
-  if (code != AVERROR_EOF) check_damage(code);
+  if (code < 0 && code != AVERROR_EOF) check_damage(code, ErrorLog::kAll, log_.packets() + 1);
   require(code != 0 || av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) == nullptr,
           ErrorKind::kUnsupported, name_ + " is encrypted; decrypt it first");
   if (code == 0 && packet_->pts != AV_NOPTS_VALUE) latest_ = std::max(latest_, packet_->pts);
@@ -451,7 +447,7 @@ void PictureDecoder::refuse_misread() const {
 
 /// Sends one packet of our stream to the decoder, or the end.
 void PictureDecoder::send_packet() {
-  if (std::exchange(has_packet_, false)) return check_damage(avcodec_send_packet(codec_.get(), packet_.get()));
+  if (std::exchange(has_packet_, false)) return check_sent(send(*packet_));
   if (!damage_.empty()) {  // the decoder still holds pictures
     avcodec_send_packet(codec_.get(), nullptr);
     return;
@@ -461,10 +457,11 @@ void PictureDecoder::send_packet() {
     held_.push_back(std::move(again_.front()));
     again_.pop_front();
     note_sent(*held_.back());
-    code = avcodec_send_packet(codec_.get(), held_.back().get());
+    code = send(*held_.back());
   } else if (!read_packet()) {
     damaged_at_ = INT64_MAX;  // of what was sent nothing is damaged
     if (!damage_.empty()) return;
+    is_draining_ = true;
     code = avcodec_send_packet(codec_.get(), nullptr);
     if (code == AVERROR_EOF) code = 0;
   } else {
@@ -476,25 +473,65 @@ void PictureDecoder::send_packet() {
     note_sent(*packet_);
     if (recover_ && frames_ == 0) held_.push_back(copy_of(*packet_));
     const bool whole = (packet_->flags & AV_PKT_FLAG_CORRUPT) == 0;
-    code = whole ? avcodec_send_packet(codec_.get(), packet_.get()) : AVERROR_INVALIDDATA;
+    code = whole ? send(*packet_) : AVERROR_INVALIDDATA;
   }
-  check_damage(code);
+  check_sent(code);
 }
 
-/// Throws if FFmpeg failed or concealed samples. Decoder threads work ahead, so the damage may be in one of the next
-/// frames; with recover_ it is that of the last packet.
-void PictureDecoder::check_damage(int code) {
+/// Gives packets numbers, which come back with their frames and their messages.
+int PictureDecoder::send(AVPacket& packet) {
+  void* const mark = log_.begin_packet();
+  // What is shown before a seek's place needs pictures that are not there.
+  const bool is_before = begin_ && packet.pts != AV_NOPTS_VALUE && packet.pts < begin_->pts;
+  passes_over_ = passes_over_ || is_before;
+  codec_->opaque = is_before ? nullptr : mark;
+#ifdef AV_CODEC_FLAG_COPY_OPAQUE
+  packet.opaque = reinterpret_cast<void*>(static_cast<std::uintptr_t>(log_.packets()));
+#else
+  codec_->reordered_opaque = static_cast<std::int64_t>(log_.packets());
+#endif
+  return avcodec_send_packet(codec_.get(), &packet);
+}
+
+/// The number of the packet that a frame is of; kAll if it is unknown, or if all that was sent is decoded.
+std::uint64_t PictureDecoder::packet_of(const AVFrame& frame) const {
+  if (recover_) return ErrorLog::kAll;
+#ifdef AV_CODEC_FLAG_COPY_OPAQUE
+  const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(frame.opaque));
+#else
+  const auto number = static_cast<std::uint64_t>(frame.reordered_opaque);
+#endif
+  return number > 0 && number <= log_.packets() ? number : ErrorLog::kAll;
+}
+
+/// The first packet that a call may have failed for: threads have later ones.
+std::uint64_t PictureDecoder::first_undecoded() const {
+  const bool is_ahead = (codec_->active_thread_type & FF_THREAD_FRAME) != 0;
+  const auto later = static_cast<std::uint64_t>(is_ahead ? std::max(codec_->thread_count - 1, 0) : 0);
+  return is_draining_ ? 0 : log_.packets() - std::min(log_.packets(), later);
+}
+
+/// The messages of a packet that was sent are those of its frame, except where damage is looked for.
+void PictureDecoder::check_sent(int code) {
+  if (code < 0 || recover_) check_damage(code, ErrorLog::kAll, first_undecoded());
+}
+
+/// Throws if FFmpeg failed, or concealed samples of packets up to `last`: threads work ahead, and what they say of
+/// later packets does not yet count, so that it depends on no thread how far a film is read. `first`: the packet for
+/// which a call failed, or one before; 0 = unknown.
+void PictureDecoder::check_damage(int code, std::uint64_t last, std::uint64_t first) {
   // Some decoders return -1 for damage, as EPERM is called; errors of the system come from our own bytes.
   if (code == AVERROR(EPERM)) code = AVERROR_INVALIDDATA;
-  std::string reason = log_.take();
-  const bool concealed = log_.take_concealed();
-  if (code >= 0 && before_begin_) return;
+  log_.forget(passed_);
+  const bool concealed = log_.take_concealed(last);
+  std::string reason = code < 0 && first > 0 ? log_.take_reason(first) : log_.take(last);
+  if (code >= 0 && before_begin_ && !concealed) return;
   if (code >= 0 && !concealed) {
     if (complaints_ && !reason.empty()) complaints_->add(place(), reason);
     if (!reason.empty()) complaint_ = std::move(reason);
     return;
   }
-  if (code == AVERROR_INVALIDDATA && before_begin_) return;
+  if (code == AVERROR_INVALIDDATA && before_begin_ && passes_over_) return;
   if (reason.empty()) reason = complaint_;
   const std::string missing = log_.missing_feature();
   if (code < 0 && frames_ == 0 && !begin_ &&
@@ -533,7 +570,7 @@ std::string PictureDecoder::cut_short() const {
 
 std::vector<PictureDecoder::Entry> PictureDecoder::entries(std::int64_t ticks) {
   std::vector<Entry> found;
-  if (!reads_file() || recover_) return found;
+  if (!reads_file() || recover_ || learns_from_pictures(*codec_)) return found;
   // Some containers read their index when it is first needed.
   const std::int64_t start = stream_->start_time != AV_NOPTS_VALUE ? stream_->start_time : 0;
   if (av_seek_frame(input_.get(), stream_->index, start, AVSEEK_FLAG_BACKWARD) < 0) {
@@ -570,7 +607,11 @@ void PictureDecoder::seek(const Entry& entry) {
   has_packet_ = read_packet();
   // FFmpeg's H.264 decoder loses its state when it is flushed, and to start that of a GPU takes a tenth of a second. So
   // before a picture that needs no earlier one, pictures that are left from another position are skipped instead.
-  if (!has_packet_ || !all_before || !is_idr(*packet_, *stream_->codecpar)) {
+  const bool goes_on = has_packet_ && all_before && is_idr(*packet_, *stream_->codecpar);
+  passes_over_ = goes_on;
+  passed_ = log_.packets();
+  is_draining_ = false;
+  if (!goes_on) {
     avcodec_flush_buffers(codec_.get());
     latest_ = has_packet_ && packet_->pts != AV_NOPTS_VALUE ? packet_->pts : INT64_MIN;
   }

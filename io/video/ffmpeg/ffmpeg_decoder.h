@@ -6,7 +6,6 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,20 +24,6 @@ using BufferPtr = std::unique_ptr<AVBufferRef, FreeBuffer>;
 /// A device on which FFmpeg decodes, in a separate context: decoders in the CUDA runtime's context leave too few queues
 /// for streams, which then wait for each other. Throws Unsupported if there is none.
 BufferPtr open_cuda_device(int number);
-
-/// What decoders complained of and decoded all the same. Any thread may use it.
-class Complaints {
- public:
-  /// `place`: of the frame near the damage.
-  void add(const std::string& place, const std::string& message);
-  /// One sentence; "" if there was nothing.
-  std::string summary() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::string first_;
-  std::uint64_t count_ = 0;
-};
 
 /// Colours as a container states them.
 struct ContainerColours {
@@ -100,7 +85,11 @@ class PictureDecoder {
   void send_packet();
   bool read_packet();
   int read_any_packet();
-  void check_damage(int code);
+  int send(AVPacket& packet);
+  std::uint64_t packet_of(const AVFrame& frame) const;
+  std::uint64_t first_undecoded() const;
+  void check_sent(int code);
+  void check_damage(int code, std::uint64_t last, std::uint64_t first = 0);
   std::string cut_short() const;
   std::string place() const;
 
@@ -136,6 +125,9 @@ class PictureDecoder {
   std::vector<std::int64_t> sent_;   ///< when pictures are shown that were sent before the first was delivered
   std::uint64_t left_out_ = 0;
   bool before_begin_ = false;  ///< pictures that need others before `begin_` are still to be passed over
+  bool passes_over_ = false;   ///< and the decoder has some
+  std::uint64_t passed_ = 0;   ///< packets that were sent before the seek
+  bool is_draining_ = false;
 };
 
 /// A picture on a device as it lies there, for frames of `format`. Throws Unsupported for layouts that hold another.
