@@ -116,6 +116,29 @@ def test_real_media(folder: Path) -> None:
         check(piped.returncode == 0 and decoded(folder / "piped.tvl") == wanted, f"RealMedia, {name}, piped: {piped.stderr}")
 
 
+def without_configuration(film: bytes) -> bytes:
+    """FLV without what its first packet of AAC says of the others."""
+    at, out = 13, film[:13]
+    while at < len(film):
+        size = int.from_bytes(film[at + 1 : at + 4], "big")
+        tag = film[at : at + 11 + size + 4]
+        if tag[0] == 8 and tag[12] == 0:
+            tag = tag[:1] + (2).to_bytes(3, "big") + tag[4:13] + (13).to_bytes(4, "big")
+        out += tag
+        at += 11 + size + 4
+    return out
+
+
+def test_sound_without_configuration(folder: Path) -> None:
+    film, coded = folder / "whole.flv", folder / "bare.mkv"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "flv1", "-c:a",
+           "aac", film)  # fmt: skip
+    (folder / "bare.flv").write_bytes(without_configuration(film.read_bytes()))
+    said = run("encode", folder / "bare.flv", coded, *EXACT)
+    check("sound (aac, track 0): matroska cannot hold it (its configuration is missing)" in said, f"AAC without configuration: {said}")
+    check(decoded(coded) == decoded_by_ffmpeg(film), "the pictures of a film whose sound is left out")
+
+
 def outcomes(film: Path, coded: Path, *arguments) -> set:
     """Exit code, words and bytes, with several numbers of threads and several times."""
     found = set()
@@ -166,6 +189,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         test_videos(Path(name))
         test_real_media(Path(name))
+        test_sound_without_configuration(Path(name))
         encoders = subprocess.run(["ffmpeg", "-v", "quiet", "-encoders"], capture_output=True).stdout
         if b" libx264 " in encoders:
             test_repeated(Path(name))

@@ -20,6 +20,13 @@ AVCodecID text_subtitles_of(std::string_view muxer) {
   return AV_CODEC_ID_NONE;
 }
 
+/// AAC without the configuration that such files have once for all packets; what it is coded with nobody knows.
+bool lacks_configuration(const AVFormatContext& input, const AVCodecParameters& codec) {
+  const std::string_view demuxer = input.iformat->name;
+  return codec.codec_id == AV_CODEC_ID_AAC && codec.extradata_size == 0 &&
+         (demuxer == "flv" || demuxer.starts_with("mov") || demuxer.starts_with("matroska"));
+}
+
 }  // namespace
 
 void SideStreamCopy::add_track(AVStream& from) {
@@ -35,14 +42,18 @@ void SideStreamCopy::add_track(AVStream& from) {
   if (codec.codec_type == AVMEDIA_TYPE_AUDIO && !options_.sound_codec.empty()) return add_recoded(from);
   const bool held = attachment ? muxer == "matroska" : holds_codec(*output_->oformat, codec);
   if (!held && add_converted(from)) return;
-  if (!held || codec.codec_type == AVMEDIA_TYPE_DATA) {
+  const std::string refusal = !held || attachment                   ? ""
+                              : lacks_configuration(*input_, codec) ? "its configuration is missing"
+                                                                    : refusal_of(*output_->oformat, codec);
+  if (!held || codec.codec_type == AVMEDIA_TYPE_DATA || !refusal.empty()) {
     const bool known = codec.codec_id != AV_CODEC_ID_NONE || attachment;
     remarks_.push_back(std::string(kind_of(from)) + " (" +
                        (attachment ? tag_of(from.metadata, "filename") + ", "
                         : known    ? std::string(avcodec_get_name(codec.codec_id)) + ", "
                                    : "") +
                        "track " + std::to_string(from.index) + "): " +
-                       (known ? std::string(muxer) + " cannot hold it" : "this FFmpeg does not know how it is coded"));
+                       (known ? std::string(muxer) + " cannot hold it" : "this FFmpeg does not know how it is coded") +
+                       (refusal.empty() ? "" : " (" + refusal + ")"));
     return;
   }
   auto target = std::make_unique<Target>();

@@ -3,9 +3,11 @@
 #include "io/video/ffmpeg/side_streams/ffmpeg_tracks.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <new>
+#include <string_view>
 
+#include "io/video/ffmpeg/ffmpeg_bytes.h"
 #include "io/video/ffmpeg/ffmpeg_fields.h"
 
 namespace trivelet::io {
@@ -33,13 +35,10 @@ std::string name_of_script(const AVFormatContext& input, const AVPacket& packet)
 }
 
 /// Matroska also holds what AVI and WAV hold, by their numbers of codecs (A_MS/ACM, V_MS/VFW/FOURCC): FFmpeg writes
-/// such tracks but does not name them among the muxer's codecs. Some of RealMedia it names but refuses to write, and
-/// ADPCM of FLV it writes without a header.
+/// such tracks but does not name them among the muxer's codecs. ADPCM of FLV it writes without a header.
 bool holds_codec(const AVOutputFormat& muxer, const AVCodecParameters& codec) {
-  constexpr std::array kRefused = {AV_CODEC_ID_ATRAC3, AV_CODEC_ID_COOK, AV_CODEC_ID_RA_288, AV_CODEC_ID_SIPR,
-                                   AV_CODEC_ID_RV10,   AV_CODEC_ID_RV20, AV_CODEC_ID_RV30,   AV_CODEC_ID_ADPCM_SWF};
   const bool matroska = std::string_view(muxer.name) == "matroska";
-  if (matroska && std::find(kRefused.begin(), kRefused.end(), codec.codec_id) != kRefused.end()) return false;
+  if (matroska && codec.codec_id == AV_CODEC_ID_ADPCM_SWF) return false;
   if (avformat_query_codec(&muxer, codec.codec_id, FF_COMPLIANCE_NORMAL) == 1) return true;
   if (!matroska) return false;
   const AVCodecTag* const tags[] = {codec.codec_type == AVMEDIA_TYPE_AUDIO   ? avformat_get_riff_audio_tags()
@@ -47,6 +46,30 @@ bool holds_codec(const AVOutputFormat& muxer, const AVCodecParameters& codec) {
                                                                              : nullptr,
                                     nullptr};
   return tags[0] != nullptr && av_codec_get_tag(tags, codec.codec_id) != 0;
+}
+
+std::string refusal_of(const AVOutputFormat& muxer, const AVCodecParameters& codec) {
+  const std::string_view name = muxer.name;
+  if (name != "matroska" && name != "mp4" && name != "mov") return {};  // others may need a video beside it
+  ErrorLog log;
+  AVFormatContext* context = nullptr;
+  if (avformat_alloc_output_context2(&context, &muxer, nullptr, nullptr) < 0) throw std::bad_alloc();
+  const FormatPtr file(context);
+  file->opaque = &log;
+  file->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;  // as the writer has it
+  AVStream* const track = avformat_new_stream(file.get(), nullptr);
+  if (track == nullptr || avcodec_parameters_copy(track->codecpar, &codec) < 0 || avio_open_dyn_buf(&file->pb) < 0)
+    throw std::bad_alloc();
+  track->codecpar->codec_tag = 0;
+  track->time_base = {1, 1000};
+  const int code = avformat_write_header(file.get(), nullptr);
+  std::uint8_t* bytes = nullptr;
+  avio_close_dyn_buf(file->pb, &bytes);
+  file->pb = nullptr;
+  av_free(bytes);
+  if (code >= 0) return {};
+  const std::string reason = log.take();
+  return reason.empty() ? "FFmpeg refuses it" : reason;
 }
 
 bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream) {

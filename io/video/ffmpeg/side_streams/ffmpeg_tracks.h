@@ -32,5 +32,8 @@ bool is_track_of_chapters(const AVFormatContext& input, const AVStream& stream);
 bool is_alike(const AVCodecParameters& a, const AVCodecParameters& b);
 /// Whether the muxer writes packets of the codec.
 bool holds_codec(const AVOutputFormat& muxer, const AVCodecParameters& codec);
+/// Why it does not begin a file with such a track, although it holds the codec: AAC of which nothing says the rate. ""
+/// if it does, or if it takes no track alone.
+std::string refusal_of(const AVOutputFormat& muxer, const AVCodecParameters& codec);
 
 }  // namespace trivelet::io
