@@ -182,10 +182,11 @@ def jpeg(images: int, folder: Path) -> bytes:
     return data[:2] + b"\xff\xe2" + struct.pack(">H", len(listed) + 2) + listed + data[2:] * images
 
 
-def png(*chunks: tuple, behind: tuple = ()) -> bytes:
+def png(*chunks: tuple, behind: tuple = (), bits: int = 8) -> bytes:
     """A grey picture of 4 x 3, with more chunks before and behind its samples."""
-    head = (b"IHDR", struct.pack(">IIBBBBB", 4, 3, 8, 0, 0, 0, 0))
-    all_chunks = [head, *chunks, (b"IDAT", grey_rows()), *behind, (b"IEND", b"")]
+    head = (b"IHDR", struct.pack(">IIBBBBB", 4, 3, bits, 0, 0, 0, 0))
+    rows = grey_rows() if bits == 8 else zlib.compress(b"\0\xa0" * 3)
+    all_chunks = [head, *chunks, (b"IDAT", rows), *behind, (b"IEND", b"")]
     coded = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in all_chunks)
     return b"\x89PNG\r\n\x1a\n" + b"".join(coded)
 
@@ -490,6 +491,9 @@ def test_left_out(folder: Path) -> None:
                       "YCbCr coefficients, YCbCr positioning"),
         "studio.tif": (tiff(1, {262: 6, 532: [(v, 1) for v in (16, 235, 128, 240, 128, 240)]}), "reference black and white"),
         "bt601.tif": (tiff(1, {262: 6, 529: [(299, 1000), (587, 1000), (114, 1000)], 531: 1}), ""),
+        "srgb.png": (png((b"sRGB", b"\0")), ""),  # kept as the colours of the stream
+        "absolute.png": (png((b"sRGB", b"\3")), "rendering intent (absolute)"),
+        "clear.png": (png((b"tRNS", b"\0\1"), bits=1), "transparency (tRNS)"),
         "said.gif": (said_gif(1, folder), "comment"),
         "said_twice.gif": (said_gif(2, folder), "2 comments"),
         "silent.gif": (said_gif(0, folder), ""),
@@ -529,6 +533,15 @@ def test_left_out(folder: Path) -> None:
         for which in (said, warnings):
             found = [w.split("left out: ")[1] for w in which if "left out: " in w]
             check(found == ([told] if told else []), f"{name}: {which}")
+    for name, chunks, codes in (("srgb", ((b"sRGB", b"\0"),), [1, 13]), ("p3", ((b"sRGB", b"\0"), (b"cICP", b"\x0c\x0d\0\1")), [12, 13]),
+                                ("profile", ((b"iCCP", profile), (b"sRGB", b"\0")), [2, 2])):  # fmt: skip
+        (folder / "named.png").write_bytes(png(*chunks))
+        run("encode", folder / "named.png", coded, "-y", "--lossless")
+        colours = json.loads(run("info", coded, "--json"))["video"]["colour"]
+        check([colours["primaries"], colours["transfer"]] == codes, f"colours of PNG, {name}: {colours}")
+        if name == "srgb":
+            said = run("decode", coded, folder / "back.png", "-y")
+            check(b"sRGB" in (folder / "back.png").read_bytes(), f"PNG gets its colours again: {said}")
     data = tiff(3, {})
     for size in range(0, len(data), 29):  # no directory leads astray
         (folder / "cut.tif").write_bytes(data[:size])

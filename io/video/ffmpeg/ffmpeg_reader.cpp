@@ -238,6 +238,11 @@ class FfmpegReader final : public FrameReader {
       info_.rotation = turn->degrees;
       info_.mirrored = turn->mirrored;
     }
+    constexpr std::uint8_t kUnknown = 2;
+    if (file && info_.colour.primaries == kUnknown && info_.colour.transfer == kUnknown) {
+      if (file->primaries != 0) info_.colour.primaries = file->primaries;
+      if (file->transfer != 0) info_.colour.transfer = file->transfer;
+    }
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
     for (std::string& extra : extras_left_out(decoder.stream(), first))
       if (std::find(all.begin(), all.end(), extra) == all.end()) all.push_back(std::move(extra));

@@ -296,6 +296,40 @@ constexpr std::array<std::pair<std::string_view, const char*>, 8> kChunksOfPng =
      {"hIST", "histogram (hIST)"},
      {"sTER", "that it is stereoscopic (sTER)"}}};
 
+/// Colours that PNG names, which FFmpeg 5 passes over, and transparency that no FFmpeg reads. cICP counts more than a
+/// profile (iCCP), that more than sRGB: see the third edition of PNG, 4.3.
+class ColoursOfPng {
+ public:
+  void read(std::string_view name, const InputBytes& file, std::uint64_t at, PictureFile& picture) {
+    std::array<char, 13> bytes{};
+    if (name != "IHDR" && name != "sRGB" && name != "cICP" && name != "tRNS" && name != "iCCP") return;
+    const std::size_t got = file.read_at(at, bytes.data(), bytes.size());
+    if (got < 4) return;  // behind each chunk stands its checksum
+    constexpr char kGrey = 0;
+    if (name == "IHDR") is_bilevel_ = bytes[8] == 1 && bytes[9] == kGrey;
+    if (name == "tRNS" && is_bilevel_) picture.left_out.emplace_back("transparency (tRNS)");
+    if (name == "iCCP") has_profile_ = true;
+    constexpr std::uint8_t kBt709 = 1, kSrgb = 13;
+    if (name == "cICP") {
+      has_code_points_ = true;
+      picture.primaries = static_cast<std::uint8_t>(bytes[0]);
+      picture.transfer = static_cast<std::uint8_t>(bytes[1]);
+    } else if (name == "sRGB" && !has_code_points_) {
+      picture.primaries = kBt709;
+      picture.transfer = kSrgb;
+      constexpr char kSaturation = 2, kAbsolute = 3;
+      if (bytes[0] == kSaturation) picture.left_out.emplace_back("rendering intent (saturation)");
+      if (bytes[0] == kAbsolute) picture.left_out.emplace_back("rendering intent (absolute)");
+    }
+    if (has_profile_ && !has_code_points_) picture.primaries = picture.transfer = 0;
+  }
+
+ private:
+  bool is_bilevel_ = false;
+  bool has_profile_ = false;
+  bool has_code_points_ = false;
+};
+
 /// The orientation of PNG is in a chunk of Exif. Animations may have a picture for programs that show none: it is the
 /// one in IDAT where no fcTL stands before it.
 PictureFile describe_png(const InputBytes& file) {
@@ -303,12 +337,14 @@ PictureFile describe_png(const InputBytes& file) {
   PictureFile picture;
   bool is_animation = false;
   bool has_default = true;
+  ColoursOfPng colours;
   std::uint64_t at = 8;
   for (int i = 0; i < kMostChunks; ++i) {
     std::array<char, 8> head{};
     if (file.read_at(at, head.data(), head.size()) != head.size()) break;
     const std::uint64_t size = big_endian({head.data(), 4});
     const std::string_view name(head.data() + 4, 4);
+    colours.read(name, file, at + 8, picture);
     if (name == "acTL") {
       is_animation = true;
       std::array<char, 4> plays{};

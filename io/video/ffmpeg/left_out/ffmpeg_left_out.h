@@ -22,7 +22,9 @@ struct PictureFile {
   std::string unread;         ///< what FFmpeg does not read: "a BigTIFF picture"
   bool misread = false;       ///< and takes for something else
   std::string advice = "convert it first, for example to PNG";
-  std::uint64_t orientation = 0;           ///< as TIFF and Exif number it; 0 and 1: as it is
+  std::uint64_t orientation = 0;  ///< as TIFF and Exif number it; 0 and 1: as it is
+  std::uint8_t primaries = 0;     ///< PNG: code points (ITU-T H.273) of its colours; 0 = not said
+  std::uint8_t transfer = 0;
   std::vector<std::string> left_out = {};  ///< "rotation", "2 more pictures"
 };
 
