@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "codec/base/limits.h"
@@ -265,6 +266,44 @@ void set_type(VolumeInfo& info, const DicomSlice& s) {
   if (d.geometry.between > 0) info.spacing[2] = d.geometry.between;
 }
 
+/// A remark on slices that are so; it names them unless all are.
+void remark_on_some(const std::vector<DicomSlice>& slices, const std::function<bool(const DicomFile&)>& is_so,
+                    const std::string& what, std::vector<std::string>& remarks) {
+  std::vector<std::string> names;
+  for (const DicomSlice& s : slices)
+    if (is_so(s.found)) names.push_back(s.file.name);
+  if (names.empty()) return;
+  remarks.push_back((names.size() == slices.size() ? "" : names_of(names) + ": ") + what);
+}
+
+/// Remarks on what Photometric Interpretation and tables make of values.
+void remark_on_meaning(const std::vector<DicomSlice>& slices, std::vector<std::string>& remarks) {
+  std::map<std::string, std::vector<std::string>> by_colours;
+  for (const DicomSlice& s : slices)
+    if (!s.found.photometric.empty()) by_colours[s.found.photometric].push_back(s.file.name);
+  if (by_colours.size() > 1) {
+    std::string kinds;
+    for (const auto& [colours, names] : by_colours)
+      kinds += (kinds.empty() ? "" : "; ") + printable(colours) + " in " + names_of(names);
+    remarks.push_back("Photometric Interpretation, which says what values mean, is not the same in all files: " +
+                      kinds);
+  }
+  for (const auto& [colours, names] : by_colours)
+    if (colours.rfind("YBR", 0) == 0)
+      remark_on_some(
+          slices, [&c = colours](const DicomFile& d) { return d.photometric == c; },
+          "colours are " + printable(colours) + ", luminance and two differences, not red, green and blue", remarks);
+  remark_on_some(
+      slices, [](const DicomFile& d) { return d.photometric == "PALETTE COLOR"; },
+      "values are indices into the palette in the header, not brightness", remarks);
+  remark_on_some(
+      slices, [](const DicomFile& d) { return d.is_mosaic; },
+      "pictures are mosaics, with the slices of a volume as tiles; they are not divided", remarks);
+  remark_on_some(
+      slices, [](const DicomFile& d) { return d.has_lut; },
+      "a table in the header (Modality LUT Sequence) says what values mean; other formats have none", remarks);
+}
+
 /// Remarks on the meaning of values that other formats cannot store.
 void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, std::vector<std::string>& remarks) {
   bool one_slope = true, one_intercept = true;
@@ -289,15 +328,7 @@ void remark_on_values(const std::vector<DicomSlice>& slices, VolumeInfo& info, s
   if (std::any_of(slices.begin(), slices.end(),
                   [](const DicomSlice& s) { return !s.found.knows_sign && !s.found.real; }))
     remarks.push_back("Pixel Representation (0028,0103) is missing, values are taken as unsigned");
-  const std::string& colours = slices.front().found.photometric;
-  if (colours.rfind("YBR", 0) == 0)
-    remarks.push_back("colours are " + printable(colours) + ", luminance and two differences, not red, green and blue");
-  if (colours == "PALETTE COLOR")
-    remarks.push_back("values are indices into the palette in the header, not brightness");
-  if (slices.front().found.is_mosaic)
-    remarks.push_back("pictures are mosaics, with the slices of a volume as tiles; they are not divided");
-  if (slices.front().found.has_lut)
-    remarks.push_back("a table in the header (Modality LUT Sequence) says what values mean; other formats have none");
+  remark_on_meaning(slices, remarks);
 }
 
 /// Remarks on files whose pixels were compressed.

@@ -682,6 +682,48 @@ TEST_F(VolumeFiles, colours) {
     }
 }
 
+// What values mean is said of any file of a series, not of the first one alone.
+TEST_F(VolumeFiles, meanings_of_some_files) {
+  const VolumeBytes pixels = make_scalars(Content::kRandom, {VoxelType::kU8, false, 3}, 12, 2);
+  int number = 0;
+  const auto remarks_of = [&](const std::vector<std::string>& photometric, const VolumeBytes& groups) {
+    const std::string name = "series" + std::to_string(++number);
+    std::filesystem::create_directory(path(name));
+    for (std::size_t i = 0; i < photometric.size(); ++i) {
+      DicomMaker m;
+      m.samples = photometric[i].rfind("MONO", 0) == 0 || photometric[i] == "PALETTE COLOR" ? 1 : 3;
+      m.bits = 8;
+      m.z = static_cast<double>(i);
+      m.instance = "1.2." + std::to_string(i);
+      m.photometric = photometric[i];
+      if (i == 1) m.groups = groups;
+      save(name + "/" + std::to_string(i), m.make(VolumeBytes(pixels.begin(), pixels.begin() + 12 * m.samples)));
+    }
+    std::string text;
+    for (const std::string& line : pass(name, name).remarks) text += line + '\n';
+    return text;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string plain = remarks_of({"RGB", "RGB", "RGB"}, {});
+  EXPECT_FALSE(has(plain, "Photometric")) << plain;
+  const std::string mixed = remarks_of({"RGB", "YBR_FULL", "RGB"}, {});
+  EXPECT_TRUE(has(mixed, "is not the same in all files: RGB in 0, 2; YBR_FULL in 1\n")) << mixed;
+  EXPECT_TRUE(has(mixed, "1: colours are YBR_FULL, luminance")) << mixed;
+  const std::string all = remarks_of({"YBR_FULL", "YBR_FULL"}, {});
+  EXPECT_TRUE(all.rfind("colours are YBR_FULL", 0) == 0 || has(all, "\ncolours are YBR_FULL")) << all;
+  EXPECT_FALSE(has(all, "not the same")) << all;
+  const std::string inverse = remarks_of({"MONOCHROME2", "MONOCHROME1"}, {});
+  EXPECT_TRUE(has(inverse, "MONOCHROME1 in 1; MONOCHROME2 in 0")) << inverse;
+  EXPECT_TRUE(has(remarks_of({"MONOCHROME2", "PALETTE COLOR"}, {}), "1: values are indices into the palette"));
+  VolumeBytes item;
+  DicomMaker{}.element(item, 0x28, 0x3003, "LO", bytes("a table"));
+  const std::string table =
+      remarks_of({"MONOCHROME2", "MONOCHROME2", "MONOCHROME2"}, DicomMaker{}.sequence(0x28, 0x3000, {item}));
+  EXPECT_TRUE(has(table, "1: a table in the header")) << table;
+}
+
 /// Words of 16 bits.
 VolumeBytes words(const std::vector<unsigned>& values, bool big_endian) {
   VolumeBytes out;
