@@ -297,7 +297,7 @@ bool is_kind_of_values(const std::string& name) {
 
 /// Whether the first axis is one of values (colours, components, directions of diffusion) and not of space.
 bool begins_with_values(const NrrdHeader& h) {
-  if (h.sizes.size() < 3) return false;
+  if (h.sizes.size() < 2) return false;
   // Where no axis has a direction that says nothing of the first one.
   const bool no_direction =
       h.directions.size() == h.sizes.size() && h.directions[0].empty() &&
@@ -465,7 +465,9 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   require(h.has_endian || bytes_of(info.voxel.type) == 1 || is_text, ErrorKind::kBadStream,
           file.path + ": the byte order (endian) of " + h.type + " is missing");
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1 && !is_text;
-  const std::size_t first_axis = begins_with_values(h) && h.sizes[0] >= 2 && h.sizes[0] <= 4 ? 1 : 0;
+  // Values along a line (a map of colours) stay a picture.
+  const bool may_be_voxels = h.sizes.size() > 2 && h.sizes[0] >= 2 && h.sizes[0] <= 4;
+  const std::size_t first_axis = may_be_voxels && begins_with_values(h) ? 1 : 0;
   if (first_axis > 0) info.voxel.channels = static_cast<int>(h.sizes[0]);
   const std::vector<std::uint64_t> extents(h.sizes.begin() + static_cast<std::ptrdiff_t>(first_axis), h.sizes.end());
   set_extents(info, extents, file.path);

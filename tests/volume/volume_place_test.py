@@ -155,6 +155,17 @@ def test_nrrd_of_values(folder):
         check("not named as" not in other or count == 1, f"{count} values: the space is named: {other}")
         run("decode", folder / "v.tvl", folder / "again.nrrd", "-y")
         check((folder / "again.nrrd").read_bytes() == (folder / "d.nrrd").read_bytes(), f"{count} values: another file")
+    # Values along a line, such as a map of colours, stay a picture of two axes.
+    for kinds in ("3-vector space", "RGB-color domain", "space space"):
+        head = ["NRRD0004", "type: float", "dimension: 2", "space dimension: 1", "sizes: 3 40", f"kinds: {kinds}"]
+        head += ["space directions: " + ("none (0.25)" if kinds != "space space" else "(1) (0.25)"), "endian: little", "encoding: raw"]
+        (folder / "d.nrrd").write_bytes("\n".join(head).encode() + b"\n\n" + struct.pack("<120f", *range(120)))
+        said = run("encode", folder / "d.nrrd", folder / "v.tvl", "-y")
+        check("3x40x1 float32" in said, f"values along a line: {said}")
+        other = run("decode", folder / "v.tvl", folder / "d.nii", "-y")
+        for text in (said, other):
+            told = "the first axis has 3 values and is none of space" in text
+            check(told == (kinds != "space space"), f"values along a line, {kinds}: {text}")
     # Values between the axes of space: the space is named, and the remark says what the matter is.
     head = ["NRRD0005", "type: uint8", "dimension: 4", "space: left-posterior-superior", "sizes: 5 4 2 3",
             "space directions: (2,0,0) (0,2,0) none (0,0,3)", "space origin: (1,2,3)", "encoding: raw"]  # fmt: skip
