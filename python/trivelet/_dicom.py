@@ -1,5 +1,7 @@
 """Place, spacing and scale of DICOM files whose headers a stream keeps: the rules of io/volume/dicom_series.cpp, for
-files that stand in their order already. Source: PS3.5 7 (data set encoding), PS3.3 C.7.6.2 and C.7.6.16 (planes)."""
+files that stand in their order already. They are here once more because the C interface knows streams and no files.
+tests/python/python_dicom_test.py compares the two. Source: PS3.5 7 (data set encoding), PS3.3 C.7.6.2 and C.7.6.16
+(planes)."""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from typing import Any, Iterator, NamedTuple, Optional
 
 import numpy as np
 
+from . import _dicom_times
+from ._dicom_times import Times
+
 _SAME = 1e-3  # tolerance in millimetres, and in components of directions
 _UNDEFINED = 0xFFFFFFFF
 _MAX_DEPTH = 32
 _LONG = ("OB", "OW", "OF", "OD", "OL", "OV", "SQ", "UC", "UR", "UT", "UN", "SV", "UV")
 _ITEM, _ITEM_END, _SEQUENCE_END = 0xFFFEE000, 0xFFFEE00D, 0xFFFEE0DD
-_GROUPS = (0x00209113, 0x00209116, 0x00289110, 0x00289145)  # plane position, orientation, pixel measures, scale
+# Plane position, orientation, pixel measures, scale; MR timing, echo, cardiac synchronization, frame content, time
+_GROUPS = (0x00209113, 0x00209116, 0x00289110, 0x00289145, 0x00189112, 0x00189114, 0x00189118, 0x00209111, 0x00209310)
 
 
 class Place(NamedTuple):
@@ -33,6 +39,7 @@ class _Plane:
     position: tuple[float, ...] = ()
     orientation: tuple[float, ...] = ()
     spacing: tuple[float, ...] = ()
+    times: Times = Times()
 
     def has_place(self) -> bool:
         return len(self.orientation) == 6 and len(self.position) == 3
@@ -45,9 +52,14 @@ class _Plane:
 class _File:
     plane: _Plane = field(default_factory=_Plane)
     instance: str = ""
+    number: float = 0
     frames: int = 1
     offsets: tuple[float, ...] = ()
     places: list[tuple[float, ...]] = field(default_factory=list)
+    frame_times: list[Times] = field(default_factory=list)
+    date: str = ""
+    time: str = ""
+    is_3d: bool = False
     one_orientation: bool = True
     one_scale: bool = True
 
@@ -122,6 +134,9 @@ class _DataSet:
     def real(self, e: _Element, otherwise: float) -> float:
         return (self.numbers(e) or (otherwise,))[0]
 
+    def binary_real(self, e: _Element) -> float:
+        return float(struct.unpack_from(self.order + "d", self.data, e.at)[0]) if e.length == 8 else math.nan
+
 
 def _set_plane(data: _DataSet, e: _Element, plane: _Plane) -> None:
     if e.tag == 0x00180050:
@@ -138,6 +153,14 @@ def _set_plane(data: _DataSet, e: _Element, plane: _Plane) -> None:
         plane.intercept = data.real(e, 0)
     elif e.tag == 0x00281053:
         plane.slope = data.real(e, 1)
+    elif e.tag in _dicom_times.FIELDS:
+        name, otherwise, is_binary = _dicom_times.FIELDS[e.tag]
+        value = 1e-3 * (data.binary_real(e) if is_binary else data.real(e, otherwise))
+        plane.times = plane.times._replace(**{name: value})
+    elif e.tag == _dicom_times.OFFSET:
+        plane.times = plane.times._replace(offset=data.binary_real(e))
+    elif e.tag in _dicom_times.ACQUIRED:
+        plane.times = plane.times._replace(acquired=_dicom_times.seconds_of_date_time(data.text(e)))
 
 
 def _functional_groups(data: _DataSet, groups: _Element, file: _File) -> None:
@@ -154,6 +177,7 @@ def _functional_groups(data: _DataSet, groups: _Element, file: _File) -> None:
         if groups.tag == 0x52009230:
             if len(frame.position) == 3 and len(file.places) < file.frames:
                 file.places.append(frame.position)
+            file.frame_times.append(frame.times)
             file.one_orientation &= frame.orientation == file.plane.orientation
             file.one_scale &= (frame.slope, frame.intercept) == (file.plane.slope, file.plane.intercept)
 
@@ -165,14 +189,26 @@ def _read(head: bytes) -> _File:
             break
         if e.tag == 0x00080018:
             file.instance = data.text(e)
+        elif e.tag == 0x00200013:
+            file.number = data.real(e, 0)
         elif e.tag == 0x00280008:
             file.frames = max(1, int(data.real(e, 1)))
         elif e.tag == 0x3004000C:
             file.offsets = data.numbers(e)
+        elif e.tag == 0x00080022:
+            file.date = data.text(e)
+        elif e.tag == 0x00080032:
+            file.time = data.text(e)
+        elif e.tag == 0x00180023:
+            file.is_3d = data.text(e) == "3D"
         elif e.tag in (0x52009229, 0x52009230):
             _functional_groups(data, e, file)
         else:
             _set_plane(data, e, file.plane)
+    acquired = _dicom_times.seconds_of_date_and_time(file.date, file.time)
+    file.plane.times, *file.frame_times = (
+        t._replace(acquired=acquired) if math.isnan(t.acquired) else t for t in (file.plane.times, *file.frame_times)
+    )
     return file
 
 
@@ -238,21 +274,70 @@ def _thickness(plane: _Plane) -> float:
     return plane.between if plane.between > 0 else plane.thickness if plane.thickness > 0 else 1.0
 
 
-def _same_places(files: list[_File]) -> bool:
-    """Each file is then a volume, or several. Copies of a file are none."""
-    first, instances = files[0], [f.instance for f in files if f.instance]
-    if len(instances) != len(set(instances)):
-        return False
-    return all(
-        f.frames == first.frames and f.one_orientation == first.one_orientation and _near(f.offsets, first.offsets)
-        and (not f.offsets or _near(f.plane.position, first.plane.position))
-        and len(f.places) == len(first.places) and all(map(_near, f.places, first.places))
-        for f in files
+def _same_places(a: _File, b: _File) -> bool:
+    return (
+        a.frames == b.frames and a.one_orientation == b.one_orientation and _near(a.offsets, b.offsets)
+        and (not a.offsets or _near(a.plane.position, b.plane.position))
+        and len(a.places) == len(b.places) and all(map(_near, a.places, b.places))
     )  # fmt: skip
 
 
-def place_of(heads: list[bytes]) -> Optional[Place]:
-    """None if a header cannot be read."""
+def _leading(files: list[_File]) -> list[_File]:
+    """Without those that stand behind: of another plane, or copies."""
+    seen: set[Any] = set()
+    plane = files[0].plane
+    for count, f in enumerate(files):
+        picture = (f.instance, f.number, f.plane.position)
+        same = _near(f.plane.orientation, plane.orientation) and _near(f.plane.spacing, plane.spacing)
+        if not same or (f.instance and picture in seen):
+            return files[:count]
+        seen.add(picture)
+    return files
+
+
+def _are_volumes(files: list[_File]) -> bool:
+    first = files[0]
+    has_places = first.frames > 1 and first.frames in (len(first.places), len(first.offsets))
+    return has_places and all(_same_places(f, first) for f in files)
+
+
+def _step_of_files_of_frames(files: list[_File]) -> Optional[Any]:
+    """Each file is one volume or several, or all are parts of one."""
+    first, files = files[0], _leading(files)
+    if len(files) == 1 or _are_volumes(files):
+        return _step_of_frames(first)
+    places: list[tuple[float, ...]] = []
+    for f in files:
+        own = [f.plane.position] if f.frames == 1 and f.plane.has_place() else []
+        places += f.places if len(f.places) == f.frames else own
+    all_frames = sum(f.frames for f in files)
+    one = all(f.one_orientation for f in files)
+    step = _step_of_frames(replace(first, frames=all_frames, places=places, offsets=(), one_orientation=one))
+    if step is not None:
+        return step
+    same = next((n for n, f in enumerate(files) if not _same_places(f, first)), len(files))
+    return _step_of_frames(first) if 2 * same * first.frames > all_frames and _are_volumes(files[:same]) else None
+
+
+def _time_step(files: list[_File], volumes: int) -> float:
+    if volumes < 2:
+        return 1.0
+    frames = sum(f.frames for f in files)
+    wanted = [v * (frames // volumes) for v in range(volumes)]
+    times: list[Times] = []
+    at = 0
+    for f in files:
+        for frame in wanted[len(times) :]:
+            if frame >= at + f.frames:
+                break
+            own = frame - at
+            times.append(f.frame_times[own] if own < len(f.frame_times) else f.plane.times)
+        at += f.frames
+    return _dicom_times.time_step(times, files[0].is_3d) if len(times) == volumes else 1.0
+
+
+def place_of(heads: list[bytes], volumes: int = 1) -> Optional[Place]:
+    """None if a header cannot be read. `volumes`: along the fourth axis, for the time between them."""
     try:
         files = [_read(head) for head in heads]
     except (struct.error, ValueError, OverflowError, RecursionError):
@@ -261,7 +346,7 @@ def place_of(heads: list[bytes]) -> Optional[Place]:
     if all(f.frames == 1 for f in files):
         step = _step_of_files(files)
     else:
-        step = _step_of_frames(files[0]) if _same_places(files) else None
+        step = _step_of_files_of_frames(files)
     corner = files[0].places[0] if files[0].places else plane.position
     rows, columns = plane.spacing if len(plane.spacing) == 2 and min(plane.spacing) > 0 else (1.0, 1.0)
     distance = _thickness(plane)
@@ -277,4 +362,4 @@ def place_of(heads: list[bytes]) -> Optional[Place]:
             affine = None
     scale = (plane.slope, plane.intercept)
     own = any(not f.one_scale or (f.plane.slope, f.plane.intercept) != scale for f in files)
-    return Place((columns, rows, distance, 1.0), affine, None if own else scale)
+    return Place((columns, rows, distance, _time_step(files, volumes)), affine, None if own else scale)

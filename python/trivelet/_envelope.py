@@ -78,11 +78,11 @@ def parse(data: bytes) -> Optional[Envelope]:
     return Envelope(name, files)
 
 
-def dicom_place(envelope: Optional[Envelope]) -> Optional[_dicom.Place]:
+def dicom_place(envelope: Optional[Envelope], volumes: int = 1) -> Optional[_dicom.Place]:
     """None for other files, and for headers that cannot be read."""
     if envelope is None or envelope.format != "dicom" or not envelope.files:
         return None
-    return _dicom.place_of([file.head for file in envelope.files])
+    return _dicom.place_of([file.head for file in envelope.files], volumes)
 
 
 class _Nifti(NamedTuple):
@@ -162,11 +162,11 @@ def scale_of(envelope: Optional[Envelope]) -> Optional[tuple[float, float]]:
     return (slope, intercept) if slope and math.isfinite(slope) and math.isfinite(intercept) else (1.0, 0.0)
 
 
-def spacing_of(envelope: Optional[Envelope]) -> Optional[tuple[float, ...]]:
+def spacing_of(envelope: Optional[Envelope], volumes: int) -> Optional[tuple[float, ...]]:
     """Distance of voxels along x, y, z and volumes, in millimetres or the unit of the file; None if unknown."""
     if envelope is None or not envelope.files:
         return None
-    if place := dicom_place(envelope):
+    if place := dicom_place(envelope, volumes):
         return place.spacing
     head = envelope.files[0].head
     found: list[float] = []

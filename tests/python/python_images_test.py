@@ -300,7 +300,7 @@ class Images(unittest.TestCase):
             damaged = bytearray(good)
             damaged[int(RANDOM.integers(0, len(good)))] ^= 1 << int(RANDOM.integers(0, 8))
             try:
-                _envelope.spacing_of(_envelope.parse(bytes(damaged)))
+                _envelope.spacing_of(_envelope.parse(bytes(damaged)), 1)
             except trivelet.Error:
                 pass
 

@@ -331,24 +331,29 @@ def test_colours_of_codestreams(folder):
         check(max(abs(a - b) for a, b in zip(found[-3:], (83, 92, 247))) <= 3, f"{what}: {tuple(found[-3:])}")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    try:
-        import pydicom  # noqa: F401
-        with_pydicom = True
-    except ImportError:
-        with_pydicom = False
-    cases = list(all_cases())
-    chosen = cases if os.environ.get("TRIVELET_FULL") else random.Random(1).sample(cases, 40)
-    for number, case in enumerate(chosen):
-        before = len(program.failures)
-        try_case(folder, case, number, with_pydicom)
-        if len(program.failures) > before:
-            print(f"  in the case {case.name()}")
-    test_unknown_syntaxes(folder)
-    test_without_end(folder)
-    test_without_identifiers(folder)
-    test_numbers_beyond_bits_stored(folder)
-    test_colours_of_codestreams(folder)
-if program.failures:
-    sys.exit(1)
-print(f"{len(chosen)} of {len(cases)} cases came back")
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            import pydicom  # noqa: F401
+            with_pydicom = True
+        except ImportError:
+            with_pydicom = False
+        cases = list(all_cases())
+        chosen = cases if os.environ.get("TRIVELET_FULL") else random.Random(1).sample(cases, 40)
+        for number, case in enumerate(chosen):
+            before = len(program.failures)
+            try_case(folder, case, number, with_pydicom)
+            if len(program.failures) > before:
+                print(f"  in the case {case.name()}")
+        test_unknown_syntaxes(folder)
+        test_without_end(folder)
+        test_without_identifiers(folder)
+        test_numbers_beyond_bits_stored(folder)
+        test_colours_of_codestreams(folder)
+    if program.failures:
+        sys.exit(1)
+    print(f"{len(chosen)} of {len(cases)} cases came back")
+
+
+if __name__ == "__main__":
+    main()
