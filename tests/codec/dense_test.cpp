@@ -264,9 +264,12 @@ struct Prepared {
   }
 };
 
+/// Of the cases that a test tries; one that calls for few of them takes those that others have prepared.
+constexpr unsigned kFew = 7, kMany = test::kSanitized ? 7 : 3;
+
 /// Calls f for one of so many cases.
 template <class T, class F>
-void for_cases(F f, unsigned one_of = 7) {
+void for_cases(F f, unsigned one_of = kFew) {
   static std::map<unsigned, std::unique_ptr<const Prepared<T>>> known;
   unsigned seed = 1;
   test::OneOf chosen(one_of);
@@ -310,7 +313,7 @@ TYPED_TEST(Dense, TopsAreThoseOfTheFastProfile) {
           ASSERT_EQ(b.top, coded.blocks[i].top);
         }
       },
-      7);
+      kFew);
 }
 
 // Cuts at the same pass of all segments, and at passes drawn at random for each within what the decoder may use.
@@ -366,7 +369,7 @@ TYPED_TEST(Dense, GainsAreTheMeasuredDecreaseOfTheError) {
           ASSERT_NEAR(none - left, gain, 1e-6 * none) << cut;
         }
       },
-      3);
+      kMany);
 }
 
 TYPED_TEST(Dense, ReducedTablesGiveTheSameCoefficients) {
@@ -386,7 +389,7 @@ TYPED_TEST(Dense, ReducedTablesGiveTheSameCoefficients) {
             check(grid, v, coded, steps, target, 102, [](std::size_t, std::size_t) { return 0; });
           }
       },
-      3);
+      kMany);
 }
 
 // Without the last passes codewords are those of before, up to the end of what is left.
@@ -416,7 +419,7 @@ TYPED_TEST(Dense, LastPassesMayBeSpared) {
         check(grid, v, coded, steps, grid.table(), 102,
               [&](std::size_t i, std::size_t s) { return std::min<int>(1, 2 * coded.blocks[i].top[s]); });
       },
-      3);
+      kMany);
 }
 
 TYPED_TEST(Dense, LayersAreConsecutivePieces) {
@@ -456,7 +459,7 @@ TYPED_TEST(Dense, LayersAreConsecutivePieces) {
           ASSERT_TRUE(out.memory == want.memory) << layers;
         }
       },
-      3);
+      kMany);
 }
 
 TYPED_TEST(Dense, DamagedBytesDecodeToSomething) {
@@ -491,7 +494,7 @@ TYPED_TEST(Dense, DamagedBytesDecodeToSomething) {
             }
           }
       },
-      3);
+      kMany);
 }
 
 TEST(RangeCoder, CutsDecodeWhatIsBeforeThem) {

@@ -383,10 +383,11 @@ TEST_F(GpuDwt, LevelsInOneKernel) {
   if (!memory.enough()) GTEST_SKIP() << "no GPU with 227 KB of shared memory a block";
   // One tile and several, cut off in either direction; levels with one row, column or frame, which have no choice; segments of all lengths: forward 4 pairs of frames, inverse 8,
   // and what is left of them.
-  std::vector<Shape> shapes = {{2, 2, 2},    {3, 5, 3},   {5, 9, 17},  {9, 66, 122}, {16, 33, 21},   {17, 12, 40},
-                               {18, 40, 24}, {37, 10, 9}, {4, 130, 9}, {6, 31, 250}, {20, 148, 248}, {13, 71, 125}};
+  std::vector<Shape> shapes = {{2, 2, 2},    {3, 5, 3},   {5, 9, 17},  {9, 66, 122}, {16, 33, 21},  {17, 12, 40},
+                               {18, 40, 24}, {37, 10, 9}, {4, 130, 9}, {6, 31, 250}, {3, 148, 248}, {13, 71, 125}};
   if (!kEmulated || test::full())
-    for (const Shape& s : {Shape{64, 256, 333}, Shape{41, 98, 391}, Shape{130, 40, 60}}) shapes.push_back(s);
+    for (const Shape& s : {Shape{20, 148, 248}, Shape{64, 256, 333}, Shape{41, 98, 391}, Shape{130, 40, 60}})
+      shapes.push_back(s);
   unsigned seed = 4000;
   for (const Shape& s : shapes) {
     run_jointly({s, {Layout::kDyadic, 3, 3, Wavelet::kCdf97, Wavelet::kCdf97}}, seed++);

@@ -359,7 +359,7 @@ TEST(MotionSearch, LeavesTheHostWhatFindsNoRoom) {
   const std::vector<std::byte> expected = encode_with(nullptr, clip, p);
   const StreamHeader header = make_header(info, resolve(info, p));
   bool with = false, without = false;
-  for (std::size_t memory = std::size_t{64} << 20; memory > 0; memory /= 2) {
+  for (std::size_t memory = std::size_t{kEmulated ? 8u : 64u} << 20; memory > 0; memory /= 2) {
     const bool has_room = gpu::DeviceMotionSearch(header, 0, memory / 3).has_room();
     try {
       EXPECT_TRUE(expected == encode_with(gpu::cuda_backend(0, memory).get(), clip, p)) << memory;
@@ -431,7 +431,7 @@ TEST(MotionSearch, OfSeveralGopsAtOnceChoosesTheSame) {
   for (const char* format : {"yuv420p", "gbrp10le"}) {
     // Two thirds of the time when it is emulated; MotionSearches tries these samples.
     if (kEmulated && !test::full() && format[0] == 'g') continue;
-    const int gop = 2, gops = kEmulated && !test::full() ? 7 : 40, frames = gop * gops - 1;  // the last cannot move
+    const int gop = 2, gops = kEmulated && !test::full() ? 6 : 40, frames = gop * gops - 1;  // the last cannot move
     const VideoInfo info = test::video(width, height, format, static_cast<std::uint64_t>(frames));
     const Clip clip = test::make_clip(info, frames, gop, Pattern::kTexture, 5);
     EncoderParams p = lossy(60, 1, 2, 32);

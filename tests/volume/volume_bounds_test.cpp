@@ -27,11 +27,13 @@ using test::make_scalars;
 using test::VolumeBytes;
 
 TEST(VolumeBounds, errors_stay_within_the_bound) {
+  test::OneOf some(test::kSanitized ? 3 : 1);
   for (int t = 0; t < kVoxelTypes; ++t)
     for (const double bound : {1.0, 7.0}) {
       const VolumeDescription v{{static_cast<VoxelType>(t), t % 2 == 0, 1}, 24, 20, 6, 1};
       const VolumeBytes voxels = make_body(v, is_signed(v.voxel.type) ? -100 : 3, 110);
       for (const VolumeTransform transform : {VolumeTransform::kWavelet, VolumeTransform::kPrediction}) {
+        if (!some()) continue;
         VolumeEncoderParams params;
         params.max_error = bound;
         params.transform = transform;
@@ -129,7 +131,7 @@ TEST(VolumeBounds, bounds_hold_in_random_volumes_with_hostile_ranges) {
 
 TEST(VolumeBounds, lossy_targets_are_kept) {
   for (const VoxelType type : {VoxelType::kU8, VoxelType::kI32, VoxelType::kF32}) {
-    const VolumeDescription v{{type, true, 1}, 50, 40, 10, 1};
+    const VolumeDescription v{{type, true, 1}, 40, 32, 6, 1};
     const double low = is_signed(type) ? -50 : 5;
     const VolumeBytes voxels = make_body(v, low, type == VoxelType::kI32 ? 2e9 : 200);
     const auto with = [&](const auto& set) {
@@ -147,7 +149,7 @@ TEST(VolumeBounds, lossy_targets_are_kept) {
     };
     SCOPED_TRACE(to_string(type));
     EXPECT_LE(with([](auto& p) { p.bits_per_voxel = 1.5; }).first * 8, 1.5 * static_cast<double>(v.voxels()));
-    EXPECT_LE(with([](auto& p) { p.total_bytes = 4000; }).first, 4000u);
+    EXPECT_LE(with([](auto& p) { p.total_bytes = 1500; }).first, 1500u);
     EXPECT_LE(with([](auto& p) { p.ratio = 8; }).first * 8, v.bytes());
     const double psnr = with([](auto& p) { p.psnr = 42; }).second;
     EXPECT_GT(psnr, 41.8);
@@ -159,7 +161,7 @@ TEST(VolumeBounds, lossy_targets_are_kept) {
 }
 
 TEST(VolumeBounds, loss_never_takes_more_bytes_than_none) {
-  const VolumeDescription v{{VoxelType::kU16, false, 1}, 44, 40, 4, 1};
+  const VolumeDescription v{{VoxelType::kU16, false, 1}, 36, 32, 3, 1};
   std::mt19937_64 random(7);
   VolumeBytes few;  // 40 values far from each other, in no order
   for (std::uint64_t i = 0; i < v.voxels(); ++i) test::put_scalar(few, random() % 40 * 1621, v.voxel);

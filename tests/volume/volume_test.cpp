@@ -60,7 +60,7 @@ TEST(Volume, colours_are_coded_as_is_smaller) {
     EXPECT_TRUE(coded.result.verified);
     return coded.bytes.size();
   };
-  const VolumeDescription labels{{VoxelType::kU8, false, 4}, 50, 44, 10, 1};
+  const VolumeDescription labels{{VoxelType::kU8, false, 4}, 40, 36, 8, 1};
   const VolumeBytes probabilities = make_probabilities(labels);
   const std::size_t by_trial = bytes_of_way(labels, probabilities, std::nullopt);
   EXPECT_EQ(by_trial, bytes_of_way(labels, probabilities, std::optional(VolumeTransform::kPrediction)));
@@ -81,7 +81,7 @@ TEST(Volume, every_kind_comes_back) {
     for (const bool big : {false, true})
       for (const int channels : {1, 2, 3, 4})
         for (const Content content : {Content::kSparse, Content::kRandom}) {
-          const VolumeDescription v{{static_cast<VoxelType>(t), big, channels}, 19, 13, 4, 3};
+          const VolumeDescription v{{static_cast<VoxelType>(t), big, channels}, 13, 9, 4, 3};
           const VolumeBytes voxels = make_scalars(content, v.voxel, static_cast<std::size_t>(v.voxels()), 7);
           // So that every type meets every way, and every way both contents.
           const std::size_t first = static_cast<std::size_t>(turn + turn / 6) % std::size(kWays);
