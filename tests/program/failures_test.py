@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from program import complain, failures  # noqa: E402
 
-WIDTH, HEIGHT, FRAMES = 320, 240, 120
+WIDTH, HEIGHT, FRAMES = 224, 160, 120
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
 IN_TIME = 120  # seconds, also under sanitizers
 GOPS = ["--gop", "5", "--quiet"]
