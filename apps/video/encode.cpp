@@ -155,7 +155,10 @@ void finish(EncodeJob& job) {
   const EncodeOptions& options = job.options;
   require(job.coded.frames > 0, options.frames.empty() ? ErrorKind::kBadStream : ErrorKind::kBadArgument,
           "'" + options.input + "' holds no frames" + (options.frames.empty() ? "" : " in --frames " + options.frames));
-  if (options.joinable || job.input->info().frames > job.coded.frames) job.stream->set_frames(job.coded.frames);
+  // Of one frame the count tells a decoder that reads a pipe that nothing moves.
+  const std::uint64_t promised = job.video.frames;
+  if (options.joinable || promised > job.coded.frames || (job.coded.frames == 1 && promised != 1))
+    job.stream->set_frames(job.coded.frames);
   const double seconds = job.clock.seconds();
   // Before the rename: a file that fails never gets its name.
   job.sink->finish();

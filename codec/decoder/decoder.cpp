@@ -62,8 +62,10 @@ void Decoder::State::count_damaged(Packet& packet) {
 
 bool Decoder::State::may_move(int gop_frames) const {
   const auto is_open = [](const GopInfo& g) { return g.key == GopKey::kOpen; };
-  return header.motion &&
-         (gop_frames > 1 || !info.has_index || std::any_of(info.gops.begin(), info.gops.end(), is_open));
+  // Without an index, a stream of one frame has one GOP; if there are more, they are checked as they come.
+  const bool may_follow =
+      info.has_index ? std::any_of(info.gops.begin(), info.gops.end(), is_open) : header.video.frames != 1 || open_gop;
+  return header.motion && (gop_frames > 1 || may_follow);
 }
 
 std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
@@ -100,8 +102,10 @@ std::uint64_t Decoder::State::memory_needed(int gop_frames) const {
          3 * samples * static_cast<unsigned>(h.video.format.bytes_per_sample());
 }
 
-void Decoder::State::check_frames(int gop_frames) {
-  if (gop_frames <= checked_frames) return;
+void Decoder::State::check_frames(int gop_frames, GopKey key) {
+  const bool is_first_open = key == GopKey::kOpen && !std::exchange(open_gop, true);
+  if (gop_frames <= checked_frames && !is_first_open) return;
+  gop_frames = std::max(gop_frames, checked_frames);
   check_memory(params.limits, memory_needed(gop_frames), "decoding", ", or decode at a lower resolution");
   const std::uint64_t samples = header.samples(gop_frames);
   check_limit(samples, params.limits.samples, "samples", "GOPs of " + count_of(samples, "sample"));
@@ -156,7 +160,7 @@ void Decoder::State::check_request() {
     require(p.max_bytes == 0 && p.max_bits_per_pixel == 0, ErrorKind::kBadArgument,
             "a region excludes limits of bytes: these count whole pictures");
   }
-  check_frames(largest_gop());
+  check_frames(largest_gop(), GopKey::kFirst);
 }
 
 Decoder::Decoder(ByteSource& source, const DecoderParams& params, const Backend* backend)

@@ -109,6 +109,7 @@ struct Decoder::State : StreamLayout {
   std::vector<std::vector<std::uint8_t>> needed;  ///< with a region: needed_segments() per component
   std::uint64_t expected_frame = 0;
   int checked_frames = 0;           ///< of a GOP, by check_frames()
+  bool open_gop = false;            ///< one was checked
   std::vector<std::uint64_t> runs;  ///< of each GOP in the index, if runs are divided among decoders
   bool at_end = false;
   RangeSet* planned = nullptr;  ///< collects the ranges of chunks in place of reading them (plan.cpp)
@@ -219,8 +220,9 @@ struct Decoder::State : StreamLayout {
   bool may_move(int gop_frames) const;
   /// For GOPs of so many frames.
   std::uint64_t memory_needed(int gop_frames) const;
-  /// Checks the limits of memory and samples for GOPs of so many frames, unless as many were checked before.
-  void check_frames(int gop_frames);
+  /// Checks the limits of memory and samples for GOPs of so many frames, unless as many were checked before, and for
+  /// the first one that needs a frame before it.
+  void check_frames(int gop_frames, GopKey key);
   /// Throws Unsupported for predicted volumes unless the request asks for their differences.
   void refuse_differences();
   /// Reads packets until one in the wanted range is received. False at the end.

@@ -144,7 +144,7 @@ bool Decoder::State::receive_head(GopHeader& g, std::uint64_t payload, const std
     }
     return false;
   }
-  check_frames(g.frames);
+  check_frames(g.frames, g.key);
   const std::uint64_t samples = header.samples(g.frames);
   if (g.body_bytes > 8 * samples + kMaxHeaderBytes) {
     report_read(where + ": " + count_of(g.body_bytes, "byte") + " for " + count_of(samples, "sample"));

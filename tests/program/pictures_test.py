@@ -697,6 +697,19 @@ def test_damaged(folder: Path) -> None:
     run("encode", nested, coded, "-y", code=4)
 
 
+def test_piped(folder: Path) -> None:
+    """A picture's stream takes as much memory from a pipe as from a file: nothing moves in it."""
+    picture, coded = folder / "large.png", folder / "large.tvl"
+    ffmpeg("-f", "lavfi", "-i", "color=size=800x600", "-frames:v", 1, "-pix_fmt", "rgba", picture)
+    for options in (["--motion", "on"], ["--lossless"]):
+        run("encode", picture, coded, "-y", *options)
+        needed = []
+        for source, data in ((coded, b""), ("-", coded.read_bytes())):
+            said = run("decode", source, folder / "large.mkv", "-y", "--max-memory", "100k", code=5, stdin=data)
+            needed.append(re.search(r"needs about (\d+ \S+);", said)[1])
+        check(needed[0] == needed[1], f"{options}: memory from a file and from a pipe: {needed}")
+
+
 def main() -> int:
     program.path = os.path.abspath(sys.argv[1])
     if not program.has_ffmpeg():
@@ -723,6 +736,7 @@ def main() -> int:
         test_odd_depths(folder)
         test_bmp(folder)
         test_damaged(folder)
+        test_piped(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0
 
