@@ -289,7 +289,9 @@ int verify_volume(const std::string& input, const std::string& against, const Vo
   const io::VolumeInfo& info = volume.info();
   std::unique_ptr<io::VolumeReader> original;
   if (!against.empty()) {
-    original = io::open_volume(against, volume_options(typed, common));
+    io::VolumeOptions options = volume_options(typed, common);
+    options.values_as_axis = info.voxel.channels == 1;
+    original = io::open_volume(against, options);
     const io::VolumeInfo& other = original->info();
     require(static_cast<const VolumeDescription&>(other) == info, ErrorKind::kMismatch,
             "'" + against + "' is a volume of another size or type than '" + input + "'");
@@ -375,9 +377,10 @@ void print_text(const io::VolumeInfo& info, const VolumeError& error) {
 
 int compare_volumes(const std::string& a, const std::string& b, const VolumeTyped& typed, bool json,
                     const std::string& csv_path, double min_psnr, const Common& common) {
-  const auto open = [&](const std::string& path) {
+  const auto open = [&](const std::string& path, bool values_as_axis) {
     io::VolumeOptions options = volume_options(wants_volume(path, {}) ? VolumeTyped{} : typed, common);
     options.allow_outside = typed.allow_outside;
+    options.values_as_axis = values_as_axis;
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
       options.series = typed.series.name;
@@ -385,8 +388,11 @@ int compare_volumes(const std::string& a, const std::string& b, const VolumeType
     }
     return open_volume_source(path, options, common);
   };
-  const auto left = open(a);
-  const auto right = open(b);
+  auto left = open(a, false);
+  auto right = open(b, false);
+  const auto channels = [](const std::unique_ptr<VolumeSource>& v) { return v->info().voxel.channels; };
+  if (channels(left) > 1 && channels(right) == 1) left = open(a, true);
+  if (channels(right) > 1 && channels(left) == 1) right = open(b, true);
   const io::VolumeInfo& x = left->info();
   const io::VolumeInfo& y = right->info();
   require(x.width == y.width && x.height == y.height && x.slices == y.slices && x.volumes == y.volumes &&

@@ -28,7 +28,10 @@ void check_envelope(const std::vector<std::uint8_t>& bytes, const io::VolumeInfo
     require(voxel_bytes == info.bytes(), ErrorKind::kMismatch,
             fmt::format("it describes {} bytes of voxels, but {} were read", voxel_bytes, info.bytes()));
     if (envelope.format == "raw") return;
-    const io::VolumeInfo said = io::volume_info(envelope);
+    io::VolumeInfo said = io::volume_info(envelope);
+    std::vector<std::string> ignored;
+    if (info.voxel.channels == 1 && said.voxel.channels > 1 && envelope.format != "dicom")
+      io::put_values_first(said, ignored);
     require(said.width == info.width && said.height == info.height && said.all_slices() == info.all_slices(),
             ErrorKind::kMismatch, "it describes another size than was read");
   } catch (const Error& e) {
@@ -71,13 +74,10 @@ std::string result_text(const VolumeResult& r) {
 
 }  // namespace
 
-int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
-                     const VolumeCoding& coding, const Common& common) {
-  check_output("", output, true);
-  const auto reader = io::open_volume(input, volume_options(typed, common));
-  const io::VolumeInfo& info = reader->info();
-  for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, in_options(remark));
+namespace {
 
+int encode_from(io::VolumeReader& reader, const std::string& output, const VolumeCoding& coding, const Common& common) {
+  const io::VolumeInfo& info = reader.info();
   FileSink sink(output, common.overwrite);
   const std::unique_ptr<FileReadBack> again = FileReadBack::of(sink);
   const bool verified = coding.verify && again;
@@ -106,7 +106,7 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
     backend = started ? starting.get() : volume_backend(coding.device, coding.gpu_memory, profile, slabs);
     return backend.get();
   };
-  FileSlices slices(*reader);
+  FileSlices slices(reader);
   VolumeResult result;
   try {
     result = encode_volume(slices, params, sink, again.get());
@@ -127,6 +127,33 @@ int encode_volume_to(const std::string& input, const std::string& output, const 
             stats.stream_bytes, 8.0 * static_cast<double>(stats.stream_bytes) / static_cast<double>(info.voxels()),
             bytes / static_cast<double>(stats.stream_bytes), 1e-6 * bytes / result.seconds, result_text(result));
   return kExitDone;
+}
+
+/// Whether the values of a voxel may take more planes than can be coded together.
+bool may_exceed_planes(const VoxelFormat& voxel) {
+  constexpr int kMostPlanes = 4;  // of 16 bits
+  return voxel.channels > 1 && voxel.channels * ((bytes_of(voxel.type) + 1) / 2) > kMostPlanes;
+}
+
+}  // namespace
+
+int encode_volume_to(const std::string& input, const std::string& output, const VolumeTyped& typed,
+                     const VolumeCoding& coding, const Common& common) {
+  check_output("", output, true);
+  io::VolumeOptions options = volume_options(typed, common);
+  auto reader = io::open_volume(input, options);
+  for (const std::string& remark : reader->remarks()) log::warn("{}: {}", input, in_options(remark));
+  try {
+    return encode_from(*reader, output, coding, common);
+  } catch (const Error& e) {
+    const bool is_of_values = e.kind() == ErrorKind::kUnsupported && may_exceed_planes(reader->info().voxel);
+    if (!is_of_values || input == "-" || reader->info().format == "dicom") throw;
+  }
+  reader.reset();
+  options.values_as_axis = true;
+  reader = io::open_volume(input, options);
+  log::warn("{}: {}", input, in_options(reader->remarks().back()));
+  return encode_from(*reader, output, coding, common);
 }
 
 }  // namespace trivelet::cli

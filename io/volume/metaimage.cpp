@@ -183,8 +183,6 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
       std::find_if(std::begin(kMetaTypes), std::end(kMetaTypes), [&](const MetaType& t) { return type == t.name; });
   require(known != std::end(kMetaTypes), ErrorKind::kUnsupported,
           file.path + ": ElementType '" + h.type + "' cannot be coded");
-  require(h.channels <= kMaxChannels, ErrorKind::kUnsupported,
-          file.path + ": " + count_of(h.channels, "channel") + "; at most 4 can be coded");
   info.voxel.type = known->type;
   info.voxel.channels = static_cast<int>(h.channels);
   info.voxel.big_endian = h.big_endian && bytes_of(info.voxel.type) > 1;
@@ -200,6 +198,7 @@ VolumeLayout metaimage_layout(const FileToRead& file) {
   info.fourth_unit = FourthUnit::kUnknown;
   if (!h.unknown_unit.empty()) set_unknown_unit(layout, "DistanceUnits", h.unknown_unit);
   remark_on_further_axes(layout, h.size);
+  if (h.channels > kMaxChannels) put_values_first(info, layout.remarks);
 
   const std::uint64_t bytes = info.bytes();
   const auto add = [&](const std::string& name, const Opener& open, std::uint64_t start, std::uint64_t share) {

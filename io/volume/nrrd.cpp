@@ -322,9 +322,7 @@ void remark_on_axes(VolumeLayout& layout, const NrrdHeader& h) {
 void remark_on_values(VolumeLayout& layout, const NrrdHeader& h) {
   if (!begins_with_values(h) || h.sizes[0] < 2) return;
   layout.info.has_other_place = false;  // which this says, too
-  layout.remarks.push_back("the first axis has " + count_of(h.sizes[0], "value") +
-                           " and is none of space: files of other formats have it first as well, with neither "
-                           "the directions nor the origin of the others");
+  layout.remarks.push_back(values_axis_remark(h.sizes[0]));
 }
 
 /// Names of the data files, in order.

@@ -176,6 +176,8 @@ Envelope make_metaimage(const VolumeInfo& info);
 
 // Shared by the readers.
 
+/// A remark on a first axis that has the values of a voxel.
+std::string values_axis_remark(std::uint64_t values);
 /// Checks the extents, sets width … volumes. Missing axes are 1. Throws BadStream.
 void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name);
 /// A remark if there are axes after the fourth, of which VolumeInfo has only the product; no step is then known. Called

@@ -272,7 +272,10 @@ FileToRead standard_input(const Limits& limits) {
 }
 
 /// A reader of a volume that is not too large.
-std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const Limits& limits) {
+std::unique_ptr<VolumeReader> limited(VolumeLayout layout, const VolumeOptions& options) {
+  const Limits& limits = options.limits;
+  if (options.values_as_axis && layout.info.voxel.channels > 1 && layout.info.format != "dicom")
+    put_values_first(layout.info, layout.remarks);
   const VolumeInfo& v = layout.info;
   const std::string size = std::to_string(v.width) + "x" + std::to_string(v.height);
   const std::uint64_t scalars = static_cast<std::uint64_t>(v.width) * static_cast<std::uint64_t>(v.height) *
@@ -323,7 +326,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
   if (path != "-" && fs::is_directory(path, ignored)) {
     require(options.format.empty() || options.format == "dicom", ErrorKind::kBadArgument,
             path + ": a folder can only hold DICOM files, not " + options.format);
-    return limited(folder_layout(path, options), options.limits);
+    return limited(folder_layout(path, options), options);
   }
   if (path != "-" && (options.format.empty() || options.format == "nifti") && !raw) {
     if (const std::string header = header_of_image(path); !header.empty()) {
@@ -347,7 +350,7 @@ std::unique_ptr<VolumeReader> open_volume(const std::string& path, const VolumeO
           file.path +
               ": is neither NIfTI, NRRD, MetaImage nor DICOM; raw scalars need VolumeOptions::size and "
               "VolumeOptions::type");
-  return limited(volume_layout(file, format, options), options.limits);
+  return limited(volume_layout(file, format, options), options);
 }
 
 std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t size, const std::string& format,
@@ -459,6 +462,24 @@ VolumeLayout raw_layout(const FileToRead& file, const VolumeOptions& options) {
 }
 
 // ------------------------------------------------------------------------------------------------------------- shared
+
+std::string values_axis_remark(std::uint64_t values) {
+  return "the first axis has " + count_of(values, "value") +
+         " and is none of space: files of other formats have it first as well, with neither the directions nor the "
+         "origin of the others";
+}
+
+void put_values_first(VolumeInfo& info, std::vector<std::string>& remarks) {
+  const auto values = static_cast<std::uint64_t>(info.voxel.channels);
+  const std::vector<std::uint64_t> size = {values, static_cast<std::uint64_t>(info.width),
+                                           static_cast<std::uint64_t>(info.height), info.slices, info.volumes};
+  set_extents(info, size, "the volume");
+  info.voxel.channels = 1;
+  info.spacing = {1, info.spacing[0], info.spacing[1], info.spacing[2]};
+  info.fourth_unit = FourthUnit::kUnknown;
+  info.has_affine = info.has_other_place = false;
+  remarks.push_back(values_axis_remark(values));
+}
 
 void set_extents(VolumeInfo& info, const std::vector<std::uint64_t>& size, const std::string& name) {
   const auto text = [&size] {

@@ -103,6 +103,8 @@ struct VolumeOptions {
   /// Headers may name data files in other folders than their own, and folders of DICOM files may hold links to other
   /// folders. If not set, the author of an input cannot have other files of the user coded into the stream.
   bool allow_outside = false;
+  /// Values of a voxel become the first axis, as of put_values_first(); not of DICOM.
+  bool values_as_axis = false;
   Limits limits{};  ///< all of them; throws Unsupported
 };
 
@@ -116,6 +118,10 @@ struct SeriesInFolder {
 };
 /// The series in a folder, in the order of their numbers: those of DICOM files with pixels. Errors as of open_volume().
 std::vector<SeriesInFolder> series_in_folder(const std::string& folder, const VolumeOptions& options);
+
+/// Makes the values of a voxel, of which only a few bits can be coded together, the first axis: a volume of N values a
+/// voxel and W x H x D voxels has N x W x H voxels and D volumes. It has no place in space then, which a remark says.
+void put_values_first(VolumeInfo& info, std::vector<std::string>& remarks);
 
 class VolumeReader {
  public:

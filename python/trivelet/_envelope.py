@@ -162,7 +162,13 @@ def scale_of(envelope: Optional[Envelope]) -> Optional[tuple[float, float]]:
     return (slope, intercept) if slope and math.isfinite(slope) and math.isfinite(intercept) else (1.0, 0.0)
 
 
-def spacing_of(envelope: Optional[Envelope], volumes: int) -> Optional[tuple[float, ...]]:
+def _has_values_first(envelope: Envelope, channels: int) -> bool:
+    """Of a MetaImage file: the values of a voxel are the first axis of the stream."""
+    said = re.search(rb"^ElementNumberOfChannels\s*=\s*(\d+)", envelope.files[0].head, re.MULTILINE)
+    return envelope.format == "metaimage" and said is not None and int(said[1]) > 1 == channels
+
+
+def spacing_of(envelope: Optional[Envelope], volumes: int, channels: int = 1) -> Optional[tuple[float, ...]]:
     """Distance of voxels along x, y, z and volumes, in millimetres or the unit of the file; None if unknown."""
     if envelope is None or not envelope.files:
         return None
@@ -176,6 +182,8 @@ def spacing_of(envelope: Optional[Envelope], volumes: int) -> Optional[tuple[flo
         elif envelope.format in ("metaimage", "nrrd"):
             line = re.search(rb"^(?:ElementSpacing\s*=|spacings:)([-+.\deE \t]+)", head, re.MULTILINE | re.IGNORECASE)
             found = [float(number) for number in line[1].split()] if line else []
+            if _has_values_first(envelope, channels):
+                found = [1.0, *found[:3]]
     except (struct.error, ValueError):
         return None
     return tuple(abs(f) or 1.0 for f in (found + [1.0] * 4)[:4]) if found else None

@@ -34,7 +34,8 @@ def _layer_of(path: str) -> Layer:
     while len(sizes) <= volume.reductions and max(sizes[-1]._extents[1:4]) > _SMALLEST:
         sizes.append(volume.at(reduce=len(sizes)))
     axes = [a for a in volume.axes if a != "c"]
-    spacing = dict(zip("xyzt", _envelope.spacing_of(_envelope.parse(volume.envelope), volume._full[0]) or (1.0,) * 4))
+    said = _envelope.spacing_of(_envelope.parse(volume.envelope), volume._full[0], volume._full[4])
+    spacing = dict(zip("xyzt", said or (1.0,) * 4))
     meta: dict[str, Any] = {
         "name": os.path.splitext(os.path.basename(path))[0],
         "scale": tuple(spacing[a] for a in axes),

@@ -96,7 +96,7 @@ def nibabel_image(
         full = tuple(volume._full[3:0:-1]) + ((volume._full[0],) if volume._full[0] > 1 else ())
         header.set_data_dtype(stored)
         header.set_data_shape(full)
-        spacing = _envelope.spacing_of(envelope, volume._full[0])
+        spacing = _envelope.spacing_of(envelope, volume._full[0], volume._full[4])
         if spacing:
             header.set_zooms(spacing[: len(full)])
         scale = _envelope.scale_of(envelope)

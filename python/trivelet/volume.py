@@ -636,7 +636,7 @@ class Volume:
     def spacing(self) -> Optional[tuple[float, ...]]:
         """Distance of voxels along each axis but channels, in millimetres (of time: 1 if unknown, else seconds) or the
         unit of the file; None if the header of the original file does not say it, or is of an unknown kind."""
-        found = _envelope.spacing_of(self._header, self._full[0])
+        found = _envelope.spacing_of(self._header, self._full[0], self._full[4])
         if found is None:
             return None
         steps = dict(zip("xyzt", (d * s for d, s in zip(found, (*self._step[::-1], 1)))))

@@ -152,6 +152,14 @@ class Images(unittest.TestCase):
         np.testing.assert_array_equal(np.asanyarray(found.dataobj), array.T)
         ((_, meta, _),) = trivelet.napari.get_reader(str(stream))(str(stream))
         self.assertEqual(meta["scale"], (2, 0.75, 0.5))
+        vectors = RANDOM.normal(size=(12, 20, 30, 3)).astype("f4")  # more than a voxel has here: the first axis
+        with open(self.folder / "v.mha", "wb") as file:
+            file.write(b"ObjectType = Image\nNDims = 3\nDimSize = 30 20 12\nElementType = MET_FLOAT\n")
+            file.write(b"ElementNumberOfChannels = 3\nElementSpacing = 0.5 0.75 2\nElementDataFile = LOCAL\n")
+            file.write(vectors.tobytes())
+        volume = trivelet.open(self.encode(self.folder / "v.mha"))
+        np.testing.assert_array_equal(volume[...].reshape(vectors.shape), vectors)
+        self.assertEqual((volume.axes, volume.spacing), ("tzyx", (2, 0.75, 0.5, 1)))
         self.assertRaises(trivelet.UnsupportedError, trivelet.nibabel_image, trivelet.encode(np.zeros((4, 4, 4, 4, 3), "u1")))
 
     def dicom_series(self, name: str, places, *, explicit=True, big=False, **attributes) -> np.ndarray:

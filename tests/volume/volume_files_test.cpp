@@ -693,5 +693,31 @@ TEST_F(VolumeFiles, nrrd_of_bzip2) {
   }
 }
 
+// Where more values stand in a voxel than can be coded together they are an axis.
+TEST_F(VolumeFiles, values_as_the_first_axis) {
+  const std::string head =
+      "ObjectType = Image\nNDims = 3\nBinaryData = True\nDimSize = 6 4 5\nElementSpacing = 0.5 0.75 2\nOffset = 1 2 3\n"
+      "ElementNumberOfChannels = ";
+  const auto info_of = [&](int channels, bool values_as_axis, std::size_t remarks) {
+    save("v.mha", bytes(head + std::to_string(channels) + "\nElementType = MET_FLOAT\nElementDataFile = LOCAL\n") +
+                      VolumeBytes(static_cast<std::size_t>(480 * channels)));
+    io::VolumeOptions options;
+    options.values_as_axis = values_as_axis;
+    const auto reader = io::open_volume(path("v.mha"), options);
+    EXPECT_EQ(reader->remarks().size(), remarks);
+    return reader->info();
+  };
+  const io::VolumeInfo voxels = info_of(3, false, 0);
+  EXPECT_EQ((std::array{voxels.voxel.channels, voxels.width, voxels.height}), (std::array{3, 6, 4}));
+  EXPECT_TRUE(voxels.has_affine);
+  for (const int channels : {3, 7}) {
+    const io::VolumeInfo axis = info_of(channels, channels == 3, 1);
+    EXPECT_EQ((std::array{axis.voxel.channels, axis.width, axis.height}), (std::array{1, channels, 6}));
+    EXPECT_EQ((std::array{axis.slices, axis.volumes}), (std::array<std::uint64_t, 2>{4, 5}));
+    EXPECT_EQ(axis.spacing, (std::array<double, 4>{1, 0.5, 0.75, 2}));
+    EXPECT_FALSE(axis.has_affine);
+  }
+}
+
 }  // namespace
 }  // namespace trivelet

@@ -4,6 +4,7 @@ or without a matrix; the step of time in NRRD. What NRRD says of a space that is
 
     volume_place_test.py TRIVELET
 """
+import gzip
 import math
 import re
 import struct
@@ -113,6 +114,40 @@ def test_metaimage(folder):
     check_place(folder, "no offset", [[0, -0.75, 0, 0], [-0.5, 0, 0, 0], [0, 0, 2, 0]])
 
 
+def test_vectors(folder):
+    """Voxels of more than can be coded together: their values are the first axis. Fewer bits stay values."""
+    for channels, kind, code in ((3, "MET_FLOAT", "f"), (7, "MET_UCHAR", "B"), (2, "MET_DOUBLE", "d")):
+        count = channels * 6 * 4 * 5
+        data = struct.pack(f"<{count}{code}", *((i * i % 251) + (0.37 * i if code != "B" else 0) for i in range(count)))
+        head = ["ObjectType = Image", "NDims = 3", "BinaryData = True", "DimSize = 6 4 5", "Offset = 1 2 3", "ElementSpacing = 0.5 0.75 2"]
+        head += [f"ElementNumberOfChannels = {channels}", f"ElementType = {kind}", "ElementDataFile = LOCAL"]
+        (folder / "f.mha").write_bytes("\n".join(head).encode() + b"\n" + data)
+        said = run("encode", folder / "f.mha", folder / "v.tvl", "-y")
+        check(f"the first axis has {channels} values and is none of space" in said, f"{channels} of {kind}: {said}")
+        check(f"{channels}x6x4x5 " in said, f"{channels} of {kind}, the size: {said}")
+        run("verify", folder / "v.tvl", "--against", folder / "f.mha")
+        check("identical" in run("compare", folder / "v.tvl", folder / "f.mha"), f"{channels} of {kind}: compare")
+        run("decode", folder / "v.tvl", folder / "again.mha", "-y")
+        check((folder / "again.mha").read_bytes() == (folder / "f.mha").read_bytes(), f"{channels} of {kind}: another file")
+        other = run("decode", folder / "v.tvl", folder / "v.nrrd", "-y")
+        check("is none of space" in other, f"{channels} of {kind}, as NRRD: {other}")
+        text, _, packed = (folder / "v.nrrd").read_bytes().partition(b"\n\n")
+        same = f"sizes: {channels} 6 4 5".encode() in text and gzip.decompress(packed) == data
+        check(same, f"{channels} of {kind}: other voxels in NRRD")
+        check(nifti_matrix_of(folder) is None, f"{channels} of {kind}: a place")
+    # Whole numbers of few bits, though the type has more.
+    data = struct.pack("<360f", *(i % 200 for i in range(360)))
+    head[6:8] = ["ElementNumberOfChannels = 3", "ElementType = MET_FLOAT"]
+    (folder / "f.mha").write_bytes("\n".join(head).encode() + b"\n" + data)
+    said = run("encode", folder / "f.mha", folder / "v.tvl", "-y")
+    check("6x4x5 float32" in said and "none of space" not in said, f"few bits: {said}")
+
+
+def nifti_matrix_of(folder):
+    run("decode", folder / "v.tvl", folder / "v.nii", "-y")
+    return nifti_matrix(folder / "v.nii")
+
+
 def test_nrrd(folder):
     def write(*lines, sizes="6 4 2"):
         axes = len(sizes.split())
@@ -185,7 +220,7 @@ def test_nrrd_of_values(folder):
         check(size in said and "none of space" not in said, f"no directions, {kinds}: {said}")
 
 
-for test in (test_dicom, test_metaimage, test_nrrd, test_nrrd_of_values):
+for test in (test_dicom, test_metaimage, test_vectors, test_nrrd, test_nrrd_of_values):
     with tempfile.TemporaryDirectory() as folder:
         test(Path(folder))
 if program.failures:
