@@ -501,6 +501,7 @@ def test_left_out(folder: Path) -> None:
         "twice.png": (animation(False, 2), "that it is shown 2 times"),
         "fields.gif": (said_gif(1, folder, b"".join(b"!\xff\x0b" + name + b"\4text\0" for name in (
             b"XMP DataXMP", b"ICCRGBG1012", b"PROGRAM 1.0"))), "XMP, colour profile (ICC), fields of a program (PROGRAM ), comment"),
+        "repeated.gif": (said_gif(0, folder, b"!\xff\x0bPROGRAM 1.0\4text\0" * 3), "fields of a program (PROGRAM )"),
         "chunks.png": (png((b"tIME", bytes([7, 232, 1, 2, 3, 4, 5])), (b"bKGD", b"\0\1"), (b"oFFs", bytes(9))),
                        "date (tIME), background colour (bKGD), offset (oFFs)"),
         "said.j2k": (jpeg_2000(b"A comment", folder), "comment"),
@@ -553,6 +554,13 @@ def test_left_out(folder: Path) -> None:
         check("BigTIFF" in said and "tiffcp" in said, f"BigTIFF is not damage: {said}")
     said = run("encode", "-", coded, "-y", code=5, stdin=tiff(2, {}))
     check("from files alone" in said, f"pictures that FFmpeg reads from no pipe: {said}")
+    ffmpeg("-f", "lavfi", "-i", "color=size=4x3,format=gray", "-frames:v", 1, folder / "small.png")
+    for side, code in ((20000, 5), (1 << 30, 4)):  # larger than FFmpeg reads, and than any picture is
+        head = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+        whole = (folder / "small.png").read_bytes()
+        (folder / "huge.png").write_bytes(whole[:12] + head + struct.pack(">I", zlib.crc32(head)) + whole[33:])
+        said = run("encode", folder / "huge.png", coded, "-y", code=code)
+        check(f"{side}x{side}" in said and ("damaged" in said) == (code == 4), f"a PNG of {side} pixels: {said}")
     (folder / "lab.tif").write_bytes(tiff(1, {262: 8}))
     said = run("encode", folder / "lab.tif", coded, "-y", code=5)
     check("decoder does not read it" in said and "damaged" not in said, f"what FFmpeg does not decode is not damaged: {said}")

@@ -97,11 +97,19 @@ PacketPtr copy_of(const AVPacket& packet) {
   return out;
 }
 
+/// Whether FFmpeg has refused a size that a picture may have: it allows some 268 million pixels with their borders.
+bool means_too_large(const std::string& message) {
+  constexpr unsigned kMostSide = 1 << 20;
+  unsigned width = 0, height = 0;
+  return std::sscanf(message.c_str(), "Picture size %10ux%10u is invalid", &width, &height) == 2 && width > 0 &&
+         height > 0 && width < kMostSide && height < kMostSide;
+}
+
 // True if a decoder's message means that it does not support this kind of picture: many decoders return the code of
 // damage then.
 bool means_unsupported(const std::string& message) {
-  return message.find("not supported") != std::string::npos || message.find("nsupported") != std::string::npos ||
-         message.find("not implemented") != std::string::npos ||
+  return means_too_large(message) || message.find("not supported") != std::string::npos ||
+         message.find("nsupported") != std::string::npos || message.find("not implemented") != std::string::npos ||
          message.find("Unknown compression method") != std::string::npos;
 }
 

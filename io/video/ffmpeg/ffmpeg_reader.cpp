@@ -244,9 +244,10 @@ class FfmpegReader final : public FrameReader {
       if (file->transfer != 0) info_.colour.transfer = file->transfer;
     }
     std::vector<std::string> all = left_out_of(file, first, *decoder.stream().codecpar, decoder.input().iformat->name);
-    for (std::string& extra : extras_left_out(decoder.stream(), first))
-      if (std::find(all.begin(), all.end(), extra) == all.end()) all.push_back(std::move(extra));
-    left_out_fields_ = std::move(all);
+    for (std::string& extra : extras_left_out(decoder.stream(), first)) all.push_back(std::move(extra));
+    for (std::string& what : all)
+      if (std::find(left_out_fields_.begin(), left_out_fields_.end(), what) == left_out_fields_.end())
+        left_out_fields_.push_back(std::move(what));
     is_heif_ = file && file->is_heif;
   }
 
