@@ -9,7 +9,7 @@
 #include "tests/api/capi_support.h"
 #include "trivelet/trivelet.h"
 
-enum { kWidth = 40, kHeight = 26, kSlices = 12, kVoxels = kWidth * kHeight * kSlices, kStreams = 7 };
+enum { kWidth = 36, kHeight = 22, kSlices = 8, kVoxels = kWidth * kHeight * kSlices, kStreams = 7 };
 
 static tvl_volume volume_of_test(void) {
   tvl_volume v;
@@ -297,8 +297,10 @@ int test_memory(int emulated) {
                      .volumes = 1, .wavelet = 1};
   size_t size = 0;
   uint8_t* stream = reference_encode_volume(&c, voxels, &size);
-  batch(TVL_CPU, TVL_CPU, voxels, stream, size);
-  encode_batch(TVL_CPU, TVL_CPU, 0);
+  if (!emulated) { /* which has been tried without a GPU */
+    batch(TVL_CPU, TVL_CPU, voxels, stream, size);
+    encode_batch(TVL_CPU, TVL_CPU, 0);
+  }
   if (emulated) {
     encode_batch(0, 0, 0);
     encode_batch(0, 0, 1);

@@ -790,8 +790,8 @@ static void run_tasks(void* user, int32_t count, void (*task)(void* context, int
 /* The same bytes and samples as with threads of the library, and cancelled in the middle of a GOP. */
 static void test_runner(void) {
   const coding cases[] = {
-      {.format = "yuv420p", .width = 160, .height = 96, .frames = 9, .gop = 9, .device = TVL_CPU},
-      {.format = "gray", .width = 160, .height = 96, .frames = 9, .gop = 9, .lossless = 1, .device = TVL_CPU}};
+      {.format = "yuv420p", .width = 96, .height = 80, .frames = 9, .gop = 9, .device = TVL_CPU},
+      {.format = "gray", .width = 96, .height = 80, .frames = 9, .gop = 9, .lossless = 1, .device = TVL_CPU}};
   for (size_t i = 0; i < 2; ++i) {
     const coding* c = &cases[i];
     const tvl_video v = video_of(c);
