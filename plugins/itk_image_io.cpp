@@ -258,7 +258,8 @@ class TriveletImageIO : public ImageIOBase {
   static trivelet::io::VolumeInfo Meaning(const trivelet::VolumeStreamInfo& info) {
     trivelet::io::VolumeInfo meaning;
     if (!info.envelope.empty())
-      meaning = trivelet::io::volume_info(trivelet::io::parse_envelope(info.envelope.data(), info.envelope.size()));
+      meaning = trivelet::io::volume_info(trivelet::io::parse_envelope(info.envelope.data(), info.envelope.size()),
+                                          info.volume);
     return meaning;
   }
 

@@ -18,12 +18,10 @@ std::optional<VolumeInStream> volume_in(const StreamInfo& stream) {
   VolumeInStream found;
   if (!coded->envelope.empty()) {
     found.envelope = io::parse_envelope(coded->envelope.data(), coded->envelope.size());
-    found.info = io::volume_info(found.envelope, &found.remarks);
+    found.info = io::volume_info(found.envelope, coded->volume, &found.remarks);
+  } else {
+    static_cast<VolumeDescription&>(found.info) = coded->volume;
   }
-  if (coded->volume.voxel.channels == 1 && found.info.voxel.channels > 1 && found.envelope.format != "dicom")
-    io::put_values_first(found.info, found.remarks);
-  // Sizes are those of the pictures; the header adds only what pictures do not have.
-  static_cast<VolumeDescription&>(found.info) = coded->volume;
   std::uint64_t bytes = 0;
   for (const io::VolumeFile& f : found.envelope.files) bytes += f.voxel_bytes;
   require(found.envelope.files.empty() || bytes == found.info.bytes(), ErrorKind::kBadStream,

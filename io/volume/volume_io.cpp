@@ -423,6 +423,15 @@ VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remar
   return layout.info;
 }
 
+VolumeInfo volume_info(const Envelope& envelope, const VolumeDescription& coded, std::vector<std::string>* remarks) {
+  std::vector<std::string> said;
+  VolumeInfo info = volume_info(envelope, &said);
+  if (coded.voxel.channels == 1 && info.voxel.channels > 1 && info.format != "dicom") put_values_first(info, said);
+  static_cast<VolumeDescription&>(info) = coded;
+  if (remarks) *remarks = std::move(said);
+  return info;
+}
+
 // ---------------------------------------------------------------------------------------------------------------- raw
 
 VoxelFormat parse_voxel_format(const std::string& name) {

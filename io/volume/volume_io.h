@@ -152,6 +152,10 @@ std::unique_ptr<VolumeReader> open_volume(const std::byte* data, std::size_t siz
 
 /// What the files of an envelope say about the volume, and VolumeReader::remarks() of it if `remarks` is not null.
 VolumeInfo volume_info(const Envelope& envelope, std::vector<std::string>* remarks = nullptr);
+/// The same of a stream: sizes are those of what is coded, and values that are its first axis are so here. The header
+/// adds what pictures do not have.
+VolumeInfo volume_info(const Envelope& envelope, const VolumeDescription& coded,
+                       std::vector<std::string>* remarks = nullptr);
 
 /// "u8", "int16", "s16be", "float32", …
 VoxelFormat parse_voxel_format(const std::string& name);

@@ -705,6 +705,13 @@ TEST_F(VolumeFiles, values_as_the_first_axis) {
     options.values_as_axis = values_as_axis;
     const auto reader = io::open_volume(path("v.mha"), options);
     EXPECT_EQ(reader->remarks().size(), remarks);
+    // The header in a stream is read by the same rules.
+    std::vector<std::string> said;
+    const io::VolumeInfo again = io::volume_info(reader->envelope(), reader->info(), &said);
+    EXPECT_EQ(said, reader->remarks());
+    EXPECT_EQ(static_cast<const VolumeDescription&>(again), reader->info());
+    EXPECT_EQ(again.spacing, reader->info().spacing);
+    EXPECT_EQ(again.has_affine, reader->info().has_affine);
     return reader->info();
   };
   const io::VolumeInfo voxels = info_of(3, false, 0);
