@@ -296,6 +296,16 @@ void remark_on_meaning(const std::vector<DicomSlice>& slices, std::vector<std::s
   remark_on_some(
       slices, [](const DicomFile& d) { return d.photometric == "PALETTE COLOR"; },
       "values are indices into the palette in the header, not brightness", remarks);
+  const auto is_above = [](const DicomFile& d) {
+    return !d.real && d.stored_bits > 0 && d.high_bit + 1 > d.stored_bits && d.high_bit < d.bits;
+  };
+  if (const auto above = std::find_if(slices.begin(), slices.end(), [&](const auto& s) { return is_above(s.found); });
+      above != slices.end())
+    remark_on_some(slices, is_above,
+                   "with Bits Stored " + std::to_string(above->found.stored_bits) + " and High Bit " +
+                       std::to_string(above->found.high_bit) +
+                       " values are the upper bits of words; some programs take the words as they are",
+                   remarks);
   remark_on_some(
       slices, [](const DicomFile& d) { return d.is_mosaic; },
       "pictures are mosaics, with the slices of a volume as tiles; they are not divided", remarks);

@@ -717,6 +717,16 @@ TEST_F(VolumeFiles, meanings_of_some_files) {
   const std::string inverse = remarks_of({"MONOCHROME2", "MONOCHROME1"}, {});
   EXPECT_TRUE(has(inverse, "MONOCHROME1 in 1; MONOCHROME2 in 0")) << inverse;
   EXPECT_TRUE(has(remarks_of({"MONOCHROME2", "PALETTE COLOR"}, {}), "1: values are indices into the palette"));
+  for (const unsigned high_bit : {11u, 15u}) {
+    DicomMaker m;
+    m.stored = 12;
+    m.high_bit = high_bit;
+    const std::string name = "high" + std::to_string(high_bit);
+    save(name, m.make(VolumeBytes(24)));
+    std::string text;
+    for (const std::string& line : pass(name, name).remarks) text += line;
+    EXPECT_EQ(has(text, "with Bits Stored 12 and High Bit 15 values are the upper bits"), high_bit == 15) << text;
+  }
   VolumeBytes item;
   DicomMaker{}.element(item, 0x28, 0x3003, "LO", bytes("a table"));
   const std::string table =
