@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import loaded_program  # noqa: E402
 from program import complain, failures  # noqa: E402
 
 FULL = os.environ.get("TRIVELET_FULL", "0") not in ("", "0")
@@ -27,7 +28,7 @@ program = ""
 
 
 def run(arguments) -> subprocess.CompletedProcess:
-    return subprocess.run([program, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    return loaded_program.run(program, *arguments)
 
 
 def make(folder: Path, name: str, arguments) -> Path:
