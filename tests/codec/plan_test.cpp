@@ -287,6 +287,7 @@ TEST(Plan, AFrontTableSavesTwoRoundsOfRegions) {
       const Stream& without = volume.coded(false, 32, layers, predicted);
       EXPECT_LT(with.size() - without.size(), with.size() / 25);
       for (const VoxelRegion& region : {VoxelRegion{40, 35, 9, 20, 20, 4}, VoxelRegion{0, 0, 0, 1, 1, 16}}) {
+        if (kSanitized && !full() && (region.width == 1) != (layers == 4)) continue;
         VolumeDecoderParams request;
         request.region = region;
         CountingSource counted(with);

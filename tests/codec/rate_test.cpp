@@ -150,6 +150,7 @@ TEST_P(Rate, TheLeastTargetIsMet) {
     p.temporal_levels = 2;
     if (moves) p.motion = Motion::kOn;
     for (const bool is_known : {false, true}) {
+      if (test::kSanitized && !test::full() && moves != is_known) continue;
       SCOPED_TRACE(moves * 2 + is_known);
       Clip clip = known;
       clip.info.frames = is_known ? 10 : 0;
@@ -218,7 +219,9 @@ TEST_P(Rate, AnyStretchKeepsWithinItsBound) {
       const Stream bounded = encode(clip, p);
       EXPECT_LE(highest_rate(bounded, window), p.max_rate);
       EXPECT_GT(highest_rate(bounded, window), 0.75 * p.max_rate);  // 0.64 seconds are above the bound
-      EXPECT_EQ(bounded, (p.threads = 5, encode(clip, p)));
+      if (!small || motion == Motion::kOn || window < 1) {
+        EXPECT_EQ(bounded, (p.threads = 5, encode(clip, p)));
+      }
       p.threads = 0;
       // What fits is left as it is, and what is cut has at least 3/4 of the rate.
       const std::vector<GopInfo> before = info_of(free).gops;
