@@ -129,6 +129,7 @@ class PnmReader final : public FrameReader {
     require(greatest >= 1 && greatest <= 65535, ErrorKind::kBadStream,
             source_->name() + ": the greatest value " + std::to_string(greatest) + " is outside 1..65535");
     if (uneven_ == 0 && !std::has_single_bit(static_cast<unsigned>(greatest) + 1)) uneven_ = greatest;
+    if (kind == '5') info.colour.range = 2;  // otherwise outputs of YCbCr take it for luma
     info.format = {.model = kind == '5' ? ColourModel::kGrey : ColourModel::kRgb,
                    .bits = static_cast<int>(std::bit_width(static_cast<unsigned>(greatest)))};
     return true;

@@ -709,6 +709,23 @@ def test_damaged(folder: Path) -> None:
     run("encode", nested, coded, "-y", code=4)
 
 
+def test_grey(folder: Path) -> None:
+    """Grey of a picture has all values, also where its file does not say so; outputs of YCbCr do not take it for luma."""
+    coded = folder / "ramp.tvl"
+    (folder / "ramp.pgm").write_bytes(b"P5\n256 64\n255\n" + bytes(range(256)) * 64)
+    for source in ("ramp.pgm", "ramp.tif", "ramp.tga", "ramp.jp2"):
+        if source != "ramp.pgm":
+            ffmpeg("-i", folder / "ramp.pgm", "-pix_fmt", "gray", folder / source)
+        run("encode", folder / source, coded, "-y", "--lossless")
+        told = json.loads(run("info", coded, "--json"))["video"]
+        check((told["pixel_format"], told["colour"]["range"]) == ("gray", "full"), f"{source}: {told}")
+        for name in ("back.mp4", "back.jpg", "back.png", "back.webp"):
+            said = run("decode", coded, folder / name, "-y", "--pix-fmt", "auto")
+            row = ffmpeg("-i", folder / name, "-vf", "format=gray", "-f", "rawvideo", "-").stdout[256 * 10 : 256 * 11]
+            wrong = max(abs(value - i) for i, value in enumerate(row))
+            check(len(row) == 256 and wrong <= 8, f"{source} to {name}: values differ by up to {wrong}: {said}")
+
+
 def test_piped(folder: Path) -> None:
     """A picture's stream takes as much memory from a pipe as from a file: nothing moves in it."""
     picture, coded = folder / "large.png", folder / "large.tvl"
@@ -748,6 +765,7 @@ def main() -> int:
         test_odd_depths(folder)
         test_bmp(folder)
         test_damaged(folder)
+        test_grey(folder)
         test_piped(folder)
     print("failed" if failures else "passed")
     return 1 if failures else 0

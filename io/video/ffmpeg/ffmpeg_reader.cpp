@@ -118,6 +118,7 @@ class FfmpegReader final : public FrameReader {
     if (decoder.has_source()) lost_tags_ = read_chapters_and_tags(decoder.input(), decoder.stream().index, metadata_);
     take_time_code(first);
     choose_format(options.pixel_format);
+    take_range_of_grey(decoder);
     begin_pts_ = timer_.time_of(first).pts;
     other_colours_ = other_colours(decoder.container_colours(), first);
     if (options.stream.empty()) choice_ = choice_of_video(decoder.input(), decoder.stream().index);
@@ -256,6 +257,16 @@ class FfmpegReader final : public FrameReader {
     text += " are read and these are left out: ";
     for (std::size_t i = 0; i < left_out_fields_.size(); ++i) text += (i > 0 ? ", " : "") + left_out_fields_[i];
     return text;
+  }
+
+  /// Grey of picture files has all values, which not all of FFmpeg's decoders say; of films it is luma.
+  void take_range_of_grey(const PictureDecoder& decoder) {
+    const std::string_view demuxer = decoder.input().iformat->name;
+    const std::optional<PixelFormat> samples = same_samples(samples_);
+    constexpr std::uint8_t kUnknown = 0, kFull = 2;
+    if ((demuxer.starts_with("image2") || demuxer.ends_with("_pipe")) && samples &&
+        samples->model == ColourModel::kGrey && info_.colour.range == kUnknown)
+      info_.colour.range = kFull;
   }
 
   /// The time code of MPEG-2's first group of pictures, where no container says one. Encoders write 0 of themselves.
