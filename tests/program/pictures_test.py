@@ -135,7 +135,7 @@ def test_sequences(folder: Path, clips: dict) -> None:
 def tiff(pages: int, fields: dict, order: str = "<", bits: int = 8) -> bytes:
     """Pictures of 4 x 3: what is in `fields` (tags and numbers, or lists of fractions), or RGB."""
     fields = {256: 4, 257: 3, 258: 8, 259: 1, 262: 2, 277: 3, 278: 3, **fields}
-    strip = bytes(range(12 * fields[277]))
+    strip = bytes(i % 256 for i in range(12 * fields[277] * max(bits, 8) // 8))
     data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
     for page in range(pages):
         entries = sorted({**fields, 273: 0, 279: len(strip)}.items())
@@ -547,6 +547,16 @@ def test_left_out(folder: Path) -> None:
         if name == "srgb":
             said = run("decode", coded, folder / "back.png", "-y")
             check(b"sRGB" in (folder / "back.png").read_bytes(), f"PNG gets its colours again: {said}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=16x16", "-frames:v", 1, "-pix_fmt", "rgb24", "-compression_algo", "raw",
+           folder / "strip.tif")  # fmt: skip
+    data = (folder / "strip.tif").read_bytes()
+    count = struct.pack("<HHI", 279, 4, 1)  # bytes of its only strip
+    check(data.count(count) == 1, "the strip of a TIFF")
+    at = data.index(count) + 8
+    (folder / "short.tif").write_bytes(data[:at] + struct.pack("<I", 254) + data[at + 4 :])
+    run("encode", folder / "strip.tif", coded, "-y")
+    said = run("encode", folder / "short.tif", coded, "-y", code=5)
+    check("whose strip is shorter than its lines" in said, f"TIFF of which FFmpeg leaves lines black: {said}")
     data = tiff(3, {})
     for size in range(0, len(data), 29):  # no directory leads astray
         (folder / "cut.tif").write_bytes(data[:size])

@@ -674,6 +674,24 @@ std::string misread_targa(const AVPacket& packet) {
   return "of grey with transparency";  // FFmpeg takes the two bytes for a colour of 15 bits
 }
 
+namespace {
+
+/// Of a picture that is not compressed: whether its only strip says fewer bytes than it has.
+bool lacks_lines(const TiffDirectories& tiff) {
+  constexpr std::uint64_t kWidth = 256, kHeight = 257, kBits = 258, kSamples = 277, kRows = 278, kBytes = 279,
+                          kPlanar = 284, kYcbcr = 6;
+  const std::uint64_t height = tiff.field(kHeight), rows = tiff.field(kRows), bytes = tiff.field(kBytes);
+  if ((rows > 0 && rows < height) || bytes == 0 || tiff.field(kPlanar) > 1 || tiff.field(kPhotometric) == kYcbcr)
+    return false;
+  const auto or_one = [&tiff](std::uint64_t tag) { return std::max<std::uint64_t>(1, tiff.field(tag)); };
+  constexpr std::uint64_t kMost = 1 << 20;  // pixels of a side; larger ones are refused
+  const std::uint64_t bits_of_line = std::min(kMost, tiff.field(kWidth)) * std::min(kMost, or_one(kBits)) *
+                                     std::min<std::uint64_t>(64, or_one(kSamples));
+  return bytes < (bits_of_line + 7) / 8 * std::min(kMost, height);
+}
+
+}  // namespace
+
 std::string misread_tiff(const AVPacket& packet) {
   constexpr std::uint64_t kVersionOfDng = 50706, kTileWidth = 322, kCompression = 259, kFillOrder = 266, kBits = 258,
                           kSamples = 277, kSampleFormat = 339;
@@ -700,6 +718,7 @@ std::string misread_tiff(const AVPacket& packet) {
   const bool has_palette = tiff.field(kPhotometric) == 3;
   if (has_palette && tiff.field(kSamples) > 1) return "of a palette with more samples";
   if (has_palette && bits > 8) return "of a palette with 16 bits";
+  if (compression == 1 && lacks_lines(tiff)) return "whose strip is shorter than its lines";  // they stay black
   return {};
 }
 
