@@ -71,6 +71,7 @@ struct Kind {
   bool second = false;
   bool big_endian = false;
   bool single = false;  ///< header and voxels in one file
+  bool analyze = false;
 };
 
 Kind recognise(std::string_view b) {
@@ -92,7 +93,7 @@ Kind recognise(std::string_view b) {
       // Analyze has no magic; a number of axes and a size that make sense must do.
       if (!k.known && magic == std::string_view("\0\0\0\0", 4)) {
         const NiftiHeader h(reinterpret_cast<const std::byte*>(b.data()), false, big);
-        k.known = h.dim(0) >= 1 && h.dim(0) <= 7 && h.dim(1) >= 1 && h.short_at(72) > 0;
+        k.known = k.analyze = h.dim(0) >= 1 && h.dim(0) <= 7 && h.dim(1) >= 1 && h.short_at(72) > 0;
       }
     } else if (u32(big) == kHeader2 && b.size() >= kHeader2) {
       k.big_endian = big;
@@ -128,12 +129,32 @@ VoxelFormat voxel_format(std::int64_t datatype, const std::string& name) {
   }
 }
 
+void set_spacing(VolumeInfo& info, const NiftiHeader& h) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double d = std::fabs(h.real(h.at().pixdim, i + 1));
+    info.spacing[i] = d > 0 && std::isfinite(d) ? d : 1;
+  }
+}
+
+/// Analyze has neither codes nor a matrix nor units: behind byte 251 are an orientation and the name of the origin,
+/// where SPM writes a voxel, counted from 1. What the axes mean is up to the reader (SPM flips the first one).
+void remark_on_origin(VolumeLayout& layout, const NiftiHeader& h) {
+  constexpr std::size_t kOrigin = 253;
+  std::string voxel;
+  bool any = false;
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t v = h.short_at(kOrigin + 2 * static_cast<std::size_t>(i));
+    if (v <= -h.dim(i + 1) || v >= 2 * h.dim(i + 1)) return;  // a name, no voxel
+    any = any || v != 0;
+    voxel += (i > 0 ? ", " : "") + std::to_string(v);
+  }
+  if (any)
+    layout.remarks.push_back("the origin that SPM keeps in Analyze (voxel " + voxel +
+                             ") is not read: headers of other formats get no position");
+}
+
 void set_affine(VolumeInfo& info, const NiftiHeader& h) {
   const FieldPlaces& at = h.at();
-  for (int i = 0; i < 4; ++i) {
-    const double d = std::fabs(h.real(at.pixdim, static_cast<std::size_t>(i) + 1));
-    info.spacing[static_cast<std::size_t>(i)] = d > 0 && std::isfinite(d) ? d : 1;
-  }
   if (h.code(at.sform) > 0) {
     for (std::size_t i = 0; i < 12; ++i) info.affine[i] = h.real(at.srow, i);
     info.has_affine = true;
@@ -173,6 +194,14 @@ void set_affine(VolumeInfo& info, const NiftiHeader& h) {
   info.fourth_unit = is_time    ? FourthUnit::kSeconds
                      : is_other ? FourthUnit{static_cast<std::uint8_t>(times)}
                                 : FourthUnit::kUnknown;
+}
+
+void set_place(VolumeLayout& layout, const NiftiHeader& h, bool analyze) {
+  set_spacing(layout.info, h);
+  if (!analyze) return set_affine(layout.info, h);
+  layout.info.knows_distance_unit = false;
+  layout.info.fourth_unit = FourthUnit::kUnknown;
+  remark_on_origin(layout, h);
 }
 
 /// Names the .img of a .hdr may have.
@@ -239,7 +268,7 @@ VolumeLayout nifti_layout(const FileToRead& file) {
     info.slope = slope;
     info.intercept = h.real(h.at().intercept, 0);
   }
-  set_affine(info, h);
+  set_place(layout, h, kind.analyze);
   remark_on_further_axes(layout, size);
 
   double offset = h.vox_offset();

@@ -108,12 +108,20 @@ def _nifti_of(envelope: Envelope) -> Optional[_Nifti]:
     return None
 
 
+def is_nifti(envelope: Optional[Envelope]) -> bool:
+    """False of Analyze, whose streams say nifti-1: it has no magic, and an origin where NIfTI has codes of matrices."""
+    if envelope is None or not envelope.files:
+        return False
+    magic = envelope.files[0].head[344:348]
+    return envelope.format == "nifti-2" or (envelope.format == "nifti-1" and magic != bytes(4))
+
+
 def affine_of(envelope: Optional[Envelope]) -> Optional[np.ndarray[Any, Any]]:
     """From x, y, z to the coordinates of NIfTI; of NIfTI and DICOM, None of other files."""
     if place := dicom_place(envelope):
         return place.affine
     try:
-        nifti = _nifti_of(envelope) if envelope is not None and envelope.files else None
+        nifti = _nifti_of(envelope) if envelope is not None and is_nifti(envelope) else None
         return _nifti_affine(nifti) if nifti else None
     except struct.error:
         return None

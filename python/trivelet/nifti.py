@@ -69,14 +69,15 @@ def nibabel_image(
     the file that it was made of. `img.dataobj[..., 5]` and `img.slicer[10:20]` decode only what they need.
 
     source: what `trivelet.open` takes.
-    affine: a 4x4 matrix for streams of other files than NIfTI and DICOM, whose orientation is not read.
+    affine: a 4x4 matrix for streams of other files than NIfTI and DICOM (such as Analyze), whose orientation is not
+        read.
     reduce, layers, threads: as of `trivelet.open` and `Volume.at`; affine and zooms are those of the smaller image.
     """
     nibabel: Any = importlib.import_module("nibabel")
     volume = Volume(source, threads=threads).at(reduce, layers)
     envelope = _envelope.parse(volume.envelope)
     stored: Any = volume.dtype
-    if envelope is not None and envelope.format in ("nifti-1", "nifti-2"):
+    if envelope is not None and _envelope.is_nifti(envelope):
         image_class = _class_of(nibabel, envelope)
         header = image_class.header_class.from_fileobj(io.BytesIO(envelope.files[0].head))
         full, stored = header.get_data_shape(), header.get_data_dtype()

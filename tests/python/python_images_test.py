@@ -162,6 +162,25 @@ class Images(unittest.TestCase):
         self.assertEqual((volume.axes, volume.spacing), ("tzyx", (2, 0.75, 0.5, 1)))
         self.assertRaises(trivelet.UnsupportedError, trivelet.nibabel_image, trivelet.encode(np.zeros((4, 4, 4, 4, 3), "u1")))
 
+    def test_analyze_has_no_matrix(self) -> None:
+        array = blob((10, 12, 5), "i2")
+        header = nibabel.Spm99AnalyzeHeader()
+        header.set_data_dtype("i2")
+        header.set_data_shape(array.shape)
+        header.set_zooms((2, 3, 4))
+        header["origin"][:3] = 6, 4, 3  # where NIfTI has the code of a matrix
+        (self.folder / "spm.hdr").write_bytes(header.binaryblock)
+        (self.folder / "spm.img").write_bytes(array.astype(header.endianness + "i2").tobytes(order="F"))
+        stream = self.encode(self.folder / "spm.hdr")
+        volume = trivelet.open(stream)
+        self.assertIsNone(volume.affine)
+        self.assertEqual(volume.spacing[:3], (4, 3, 2))
+        with self.assertRaisesRegex(trivelet.UnsupportedError, "affine"):
+            trivelet.nibabel_image(stream)
+        found = trivelet.nibabel_image(stream, affine=AFFINE)
+        np.testing.assert_array_equal(np.asanyarray(found.dataobj), array)
+        np.testing.assert_array_equal(found.affine, AFFINE)
+
     def dicom_series(self, name: str, places, *, explicit=True, big=False, **attributes) -> np.ndarray:
         """Writes a file for each place; the pixels, from file to file."""
         order = ">" if big else "<"

@@ -102,6 +102,30 @@ TEST_F(VolumeFiles, nifti_2_and_pairs) {
   EXPECT_FALSE(io::is_volume(path("alone.img")));
 }
 
+// Where NIfTI has the codes of its matrices and its units, Analyze has an orientation, the origin of SPM and a free float.
+TEST_F(VolumeFiles, analyze_has_no_matrix) {
+  io::VolumeInfo info = small_volume({VoxelType::kU8, false, 1});
+  info.has_affine = false;
+  info.affine = {};
+  info.spacing = {2, 3, 4, 1};
+  VolumeBytes head = io::make_envelope(info, "nii").files[0].head;
+  for (std::size_t i = 344; i < 348; ++i) head[i] = std::byte{0};
+  for (std::size_t i = 108; i < 112; ++i) head[i] = std::byte{0};
+  head[123] = std::byte{3 + 16};  // of the free float; in NIfTI micrometres and milliseconds
+  const std::string origin("\6\0\4\0\3\0", 6);
+  std::memcpy(&head[253], origin.data(), origin.size());
+  save("spm.hdr", head);
+  save("spm.img", VolumeBytes(static_cast<std::size_t>(info.bytes())));
+  const Passed p = pass("spm.hdr", "spm.hdr");
+  expect_same("spm.hdr");
+  const io::VolumeInfo& found = p.info;
+  EXPECT_FALSE(found.has_affine);
+  EXPECT_FALSE(found.knows_distance_unit);
+  EXPECT_EQ(found.spacing, info.spacing);
+  ASSERT_EQ(p.remarks.size(), 1u);
+  EXPECT_NE(p.remarks[0].find("(voxel 6, 4, 3)"), std::string::npos) << p.remarks[0];
+}
+
 TEST_F(VolumeFiles, nrrd) {
   const VoxelFormat f{VoxelType::kI16, true, 1};
   const VolumeBytes voxels = make_scalars(Content::kRandom, f, 4 * 3 * 6, 2);
