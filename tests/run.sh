@@ -89,14 +89,15 @@ trap 'kill -- "-$release" 2>/dev/null || true' EXIT
 echo "== AddressSanitizer and UBSan: unit tests, the GPU's kernels emulated"
 # Less optimised, which compiles in half the time, and without the program, whose tests are those of the release build.
 # Alignment, which x86 does not mind, is checked with --full: a fifth of the time to compile. So are the lines of what
-# fails told: a sixth. Functions are told always, and CMake's preset asan tells lines, too.
+# fails told: a sixth. So are objects used behind the block that they belong to: a sixth, too. Functions are told always,
+# and CMake's preset asan tells lines and checks blocks.
 less=()
-lines=-g1
+flags="-O1 -g1"
 if [ -z "$full" ]; then
   less=(-DTRIVELET_NO_SANITIZE=null,vptr,object-size,pointer-overflow,alignment)
-  lines=-g0
+  flags="-O1 -g0 -fno-sanitize-address-use-after-scope"
 fi
-configure "$build-asan" "${less[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 $lines" \
+configure "$build-asan" "${less[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=$flags" \
   -DTRIVELET_SANITIZE=address,undefined,float-cast-overflow -DTRIVELET_PROGRAM=OFF -DTRIVELET_CUDA=OFF -DTRIVELET_FFTW=OFF
 # Shorter stacks of where memory was taken, and less of it kept apart once it is free: a sixth of the time.
 [ "$full" ] || export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=4:quarantine_size_mb=16}
