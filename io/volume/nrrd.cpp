@@ -230,7 +230,7 @@ struct PatientSpace {
 void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   info.has_other_place = !h.origin.empty() || !h.directions.empty();
   // The three spatial axes must be the first three for a matrix from our coordinates.
-  if (h.directions.size() < first_axis + 3 || h.origin.size() != 3) return;
+  if (h.directions.size() < first_axis + 3 || (h.origin.size() != 3 && !h.origin.empty())) return;
   for (std::size_t i = 0; i < 3; ++i)
     if (h.directions[first_axis + i].size() != 3) return;
   const PatientSpace space(h.space);
@@ -239,7 +239,7 @@ void set_affine(VolumeInfo& info, const NrrdHeader& h, std::size_t first_axis) {
   const double sign[3] = {right ? 1.0 : -1.0, left ? -1.0 : 1.0, 1.0};
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t i = 0; i < 3; ++i) info.affine[4 * row + i] = sign[row] * h.directions[first_axis + i][row];
-    info.affine[4 * row + 3] = sign[row] * h.origin[row];
+    info.affine[4 * row + 3] = h.origin.empty() ? 0 : sign[row] * h.origin[row];
   }
   info.has_affine = true;
   info.has_other_place = false;
@@ -316,6 +316,12 @@ void remark_on_axes(VolumeLayout& layout, const NrrdHeader& h) {
   layout.remarks.push_back("axis " + std::to_string(values - h.directions.begin() + 1) +
                            " has values and stands among those of space: files of other formats have the axes in the "
                            "same order, with neither their directions nor their origin");
+}
+
+/// Of directions without a place, which other formats cannot leave out.
+void remark_on_origin(VolumeLayout& layout, const NrrdHeader& h) {
+  if (layout.info.has_affine && h.origin.empty())
+    layout.remarks.push_back("has directions and no 'space origin': in files of other formats the first voxel is at 0");
 }
 
 /// Of more values than a voxel has here.
@@ -474,6 +480,7 @@ VolumeLayout nrrd_layout(const FileToRead& file) {
   remark_on_further_axes(layout, extents);
   if (first_axis == 0) remark_on_values(layout, h);
   remark_on_axes(layout, h);
+  remark_on_origin(layout, h);
 
   const std::uint64_t bytes = info.bytes();
   std::uint64_t lines_bytes = 0;  // of all files

@@ -163,6 +163,12 @@ def test_nrrd(folder):
         check(("has not the directions and the origin" in said) != named, f"{space}: {said}")
         check((nifti_matrix(folder / "v.nii") is not None) == named, f"{space}: {nifti_matrix(folder / 'v.nii')}")
     check("origin" not in run("decode", folder / "v.tvl", folder / "again.nrrd", "-y"), "a warning for the file itself")
+    # Directions without an origin are kept, and what other formats say instead of none is named.
+    write("space: right-anterior-superior", place[0])
+    said = run("decode", folder / "v.tvl", folder / "v.nii", "-y")
+    check("no 'space origin'" in said and "has not the directions" not in said, f"no origin: {said}")
+    wanted = [[2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 4, 0]]
+    check(nifti_matrix(folder / "v.nii") == wanted, f"no origin: {nifti_matrix(folder / 'v.nii')}")
     # The step of time, through MetaImage and NRRD with a place.
     (folder / "t.mha").write_bytes(b"ObjectType = Image\nNDims = 4\nBinaryData = True\nDimSize = 6 4 2 3\nOffset = 1 2 3 0\n"
                                    b"ElementSpacing = 1 1 1 2.5\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n" + bytes(144))  # fmt: skip
