@@ -83,8 +83,8 @@ inline V difference_of(V a, V b) {
 template <class V>
 inline void butterflies(V m[8], bool all) {
   for (int s = 4; s > (all ? 0 : 1); s >>= 1)
-    for (int j = 0; j < 8; ++j)
-      if (!(j & s)) {
+    for (int first = 0; first < 8; first += 2 * s)
+      for (int j = first; j < first + s; ++j) {
         const V u = m[j];
         const V v = m[j + s];
         m[j] = u + v;
