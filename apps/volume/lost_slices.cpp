@@ -34,9 +34,10 @@ std::string place_across_volumes(const LostSlices& lost, std::uint64_t first_vol
   std::vector<std::string> parts;
   std::uint64_t first = lost.first_slice;
   std::uint64_t end = lost.last_slice + 1;
-  if (lost.first_volume > first_volume)
-    parts.push_back(slices_text(first, first) + " of " + volumes_text(lost.first_volume, last_volume, volumes)),
-        ++first;
+  if (lost.first_volume > first_volume) {
+    parts.push_back(slices_text(first, first) + " of " + volumes_text(lost.first_volume, last_volume, volumes));
+    ++first;
+  }
   if (lost.last_volume < last_volume) --end;
   if (first < end) parts.push_back(slices_text(first, end - 1) + " of all volumes");
   if (lost.last_volume < last_volume)
@@ -44,8 +45,7 @@ std::string place_across_volumes(const LostSlices& lost, std::uint64_t first_vol
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-}  // namespace
-
+/// Where the slices lie in the volume.
 std::string place_of(const LostSlices& lost, const VolumeDecoder& decoder) {
   const VolumeDescription& output = decoder.output();
   if (output.volumes == 1) return fmt::format("--slices {}:{}", lost.first_slice, lost.last_slice + 1);
@@ -56,6 +56,8 @@ std::string place_of(const LostSlices& lost, const VolumeDecoder& decoder) {
   const std::string first = text(lost.first_slice, lost.first_volume);
   return lost.delivered == 1 ? first : first + " to " + text(lost.last_slice, lost.last_volume);
 }
+
+}  // namespace
 
 void report_damage(const VolumeDecoder& decoder, const std::string& input) {
   constexpr std::size_t kMostNamed = 100;

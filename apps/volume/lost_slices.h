@@ -7,9 +7,6 @@
 
 namespace trivelet::cli {
 
-/// Where the slices lie in the volume, in words, of a decoder whose lost() has them.
-std::string place_of(const LostSlices& lost, const VolumeDecoder& decoder);
-
 /// After all slices were read: names the damaged ones, and throws BadStream if there are any or the header was damaged.
 void report_damage(const VolumeDecoder& decoder, const std::string& input);
 

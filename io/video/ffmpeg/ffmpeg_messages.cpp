@@ -89,8 +89,9 @@ std::uint64_t ErrorLog::packet_of(const void* opaque) const {
 }
 
 void ErrorLog::add(std::uint64_t packet, std::string message, bool concealed) {
-  first_.try_emplace(packet, std::move(message));
-  if (concealed) concealed_.insert(packet);
+  // A decoder that only complains and gives no pictures must not fill the memory.
+  if (first_.size() < kMostHeld) first_.try_emplace(packet, std::move(message));
+  if (concealed && concealed_.size() < kMostHeld) concealed_.insert(packet);
 }
 
 std::string ErrorLog::take(std::uint64_t last) {

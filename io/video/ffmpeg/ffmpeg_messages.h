@@ -52,8 +52,9 @@ class ErrorLog {
   /// The number of the packet that `opaque` stands for; 0 if it is not of this log.
   std::uint64_t packet_of(const void* opaque) const;
 
-  static constexpr std::size_t kMarks = 4096;  // more than there are threads
-  std::array<char, kMarks> marks_ = {};        ///< addresses, one for each of the last packets
+  static constexpr std::size_t kMarks = 4096;     // more than there are threads
+  static constexpr std::size_t kMostHeld = 4096;  // packets of which messages are kept; the first ones count
+  std::array<char, kMarks> marks_ = {};           ///< addresses, one for each of the last packets
   std::uint64_t packets_ = 0;
   std::map<std::uint64_t, std::string> first_;  ///< message of a packet
   std::set<std::uint64_t> concealed_;
